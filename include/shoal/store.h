@@ -22,21 +22,24 @@
  * and may have a prefix: keys of az://acct/data/team are below team/ in that container.  Every store keeps the
  * promises below; one conformance suite (tests/conform) proves them of each.
  *
- * Promises  - What a call acknowledged is there for every process that asks afterwards: get, list, take.  - A put is
- * seen whole or not at all.  A conditional put is won by exactly one of its racers.  - Listing is in the order of the
- * keys' bytes.  - A message is held by one taker at a time, while its lease lasts or is extended; a message
- * that nobody
- *  finishes is delivered again, for ever.  Order is not promised, and after a lost answer a message may be there twice.
- *  - A call returns soon after its deadline.  Until then it tries again, with growing random pauses or after the time
- *    the server asked for, whatever may pass by itself.  A call during which the process was stopped, or the machine
- *    slept, until after its deadline has its time once more.
+ * Promises
+ *  - What a call acknowledged is there for every process that asks afterwards: get, list, take.
+ *  - A put is seen whole or not at all.  Exactly one of several racing conditional puts wins.
+ *  - Listing is in the order of the keys' bytes.
+ *  - A message is held by one taker at a time, while its lease lasts or is extended; one that nobody finishes is
+ *    delivered again, any number of times.  Order is not promised, and a lost answer may leave a message twice.
+ *  - A call returns soon after its deadline.  Until then it retries whatever may be temporary, with growing random
+ *    pauses or after the time the server asked for.  A call during which the process was stopped, or the machine slept,
+ *    until after its deadline gets the same time once more.
  *
- * Answers, besides the usual ones of error.h, say what the caller does next:  SHOAL_ABSENT    there is no such key; the
- * queue has nothing to take  SHOAL_CONFLICT  the condition of a put or get did not hold: someone else was first
- * SHOAL_LOST      the lease ended, and the message is or may be someone else's  SHOAL_UNKNOWN   the answer was lost,
- * and what is there can't tell whether it was done: look before going on  SHOAL_AGAIN     the deadline passed before a
- * passing trouble did; nothing was done  SHOAL_DENIED    the store refuses these credentials  SHOAL_BROKEN    bytes
- * that are not what was written
+ * Statuses, besides the usual ones of error.h, say what the caller does next:
+ *     SHOAL_ABSENT    there is no such key; the queue has nothing to take
+ *     SHOAL_CONFLICT  the condition of a put or get did not hold: someone else was first
+ *     SHOAL_LOST      the lease ended, and the message is or may be someone else's
+ *     SHOAL_UNKNOWN   the answer was lost, and what is there can't tell whether it was done: look before going on
+ *     SHOAL_AGAIN     the deadline passed before a temporary failure did; nothing was done
+ *     SHOAL_DENIED    the store refuses these credentials
+ *     SHOAL_BROKEN    bytes that are not what was written
  *
  * Keys are UTF-8 of 1 to 512 bytes without control characters; their segments, separated by '/', are not empty and do
  * not end with a dot; the first is not ".shoal", which is the store's own.  The names of queues are keys too, in a room

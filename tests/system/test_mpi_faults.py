@@ -402,8 +402,8 @@ def checkpoints_that_do_not_fit():
     break_off(job, job.ranks()[1])
     with open("kmeans.checkpoint", "rb") as file:
         whole = file.read()
-    of_another = ("kmeans.checkpoint belongs to another run: other data, options, module or command, or another version "
-                  "of shoal")
+    of_another = ("kmeans.checkpoint belongs to another run: other data, options, module or command, or another "
+                  "version of shoal")
     go_on = [*OFTEN, "--resume"]
     mpi.refuses(FIRST, 3, 1,
                 "kmeans.checkpoint exists, from a run that did not finish: resume it with --resume, or remove it",

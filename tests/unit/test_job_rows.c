@@ -223,7 +223,7 @@ static void files_that_shrink(void **state)
     EXPECT_FAIL(view.check(view.context), SHOAL_INVALID, "rows.npy changed since the job was made: the file shrank");
     assert_int_equal(truncate(at("rows.npy"), before.st_size), 0); /* it looks as it did, but was not */
     assert_int_equal(utimensat(AT_FDCWD, at("rows.npy"), (struct timespec[]){before.st_atim, before.st_mtim}, 0), 0);
-    EXPECT_FAIL(view.check(view.context), SHOAL_INVALID, "the file could not be read any more");
+    EXPECT_FAIL(view.check(view.context), SHOAL_INVALID, "the file can no longer be read");
     job_rows_free(&rows);
     job_loader_free(&loader);
     job_spec_free(&spec);
@@ -408,10 +408,10 @@ static void generated(void **state)
     expect_rows(loader, spec, scratch, job_weights);
     job_loader_free(&loader);
     spec->shape.columns = 4;
-    EXPECT_FAIL(job_loader_new(&loader, spec, store, &(job_loader_options){0}), SHOAL_INVALID, "gives other rows");
+    EXPECT_FAIL(job_loader_new(&loader, spec, store, &(job_loader_options){0}), SHOAL_INVALID, "yields other rows");
     base_free(&spec->place);
     EXPECT_OK(base_copy_text(&spec->place, "/etc/passwd"));
-    EXPECT_FAIL(job_loader_new(&loader, spec, store, &(job_loader_options){0}), SHOAL_INVALID, "is no gen: address");
+    EXPECT_FAIL(job_loader_new(&loader, spec, store, &(job_loader_options){0}), SHOAL_INVALID, "is not a gen: address");
     assert_null(loader);
     job_spec_free(&spec);
     shoal_data_free(&data);

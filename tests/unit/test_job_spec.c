@@ -195,14 +195,14 @@ static void fields(void **state)
         {JOB_FILE, "{\"format\": \"1\"}", "field format"},
         {JOB_FILE, "{\"id\": \"other\"}", "is that of job other"},
         {JOB_FILE, "{\"id\": null}", "field id is missing"},
-        {JOB_FILE, "{\"version\": 5}", "field version is no text"},
+        {JOB_FILE, "{\"version\": 5}", "field version is not a text"},
         {JOB_FILE, "{\"version\": \"123456789012345678901234\"}", "field version"},
-        {JOB_FILE, "{\"algorithm\": \"\"}", "field algorithm is no text, empty"},
+        {JOB_FILE, "{\"algorithm\": \"\"}", "field algorithm is not a text, is empty"},
         {JOB_FILE, "{\"algorithm\": null}", "field algorithm is missing"},
         {JOB_FILE, "{\"fingerprint\": \"0123456789abcdeg\"}", "field fingerprint does not have 16 digits"},
         {JOB_FILE, "{\"fingerprint\": \"0123\"}", "field fingerprint"},
         {JOB_FILE, "{\"shape\": null}", "field shape is missing"},
-        {JOB_FILE, "{\"shape\": [1]}", "field shape is no object"},
+        {JOB_FILE, "{\"shape\": [1]}", "field shape is not an object"},
         {JOB_FILE, "{\"shape\": {\"rows\": 0}}", "field shape.rows is not a whole number"},
         {JOB_FILE, "{\"shape\": {\"rows\": -3}}", "field shape.rows"},
         {JOB_FILE, "{\"shape\": {\"rows\": 93.0}}", "field shape.rows"},
@@ -220,23 +220,23 @@ static void fields(void **state)
         {JOB_FILE, "{\"shape\": {\"more\": 1}}", "field shape.more is not known"},
         {JOB_FILE, "{\"data\": {\"kind\": \"tape\"}}", "field data.kind is not known"},
         {JOB_FILE, "{\"data\": {\"name\": null}}", "field data.name is missing"},
-        {JOB_FILE, "{\"data\": {\"place\": \"a/b\"}}", "field data.place is no absolute path"},
+        {JOB_FILE, "{\"data\": {\"place\": \"a/b\"}}", "field data.place is not an absolute path"},
         {JOB_FILE, "{\"data\": {\"offset\": -1}}", "field data.offset"},
         {JOB_FILE, "{\"data\": {\"offset\": 9223372036854775807}}", "field data.size is too small"},
         {JOB_FILE, "{\"data\": {\"size\": 3103}}", "field data.size is too small"},
         {JOB_FILE, "{\"data\": {\"etag\": \"1\"}}", "field data.etag is not known"},
         {JOB_RANGES, "{\"data\": {\"etag\": null}}", "field data.etag is missing"},
-        {JOB_RANGES, "{\"data\": {\"store\": 3}}", "field data.store is no text"},
-        {JOB_GENERATED, "{\"data\": {\"place\": \"/etc/passwd\"}}", "field data.place is no gen: address"},
+        {JOB_RANGES, "{\"data\": {\"store\": 3}}", "field data.store is not a text"},
+        {JOB_GENERATED, "{\"data\": {\"place\": \"/etc/passwd\"}}", "field data.place is not a gen: address"},
         {JOB_UPLOADED, "{\"data\": {\"offset\": 0}}", "field data.offset is not known"},
-        {JOB_FILE, "{\"slices\": {\"grains\": []}}", "field slices.grains is no list"},
-        {JOB_FILE, "{\"slices\": {\"grains\": 5}}", "field slices.grains is no list"},
+        {JOB_FILE, "{\"slices\": {\"grains\": []}}", "field slices.grains is not a list"},
+        {JOB_FILE, "{\"slices\": {\"grains\": 5}}", "field slices.grains is not a list"},
         {JOB_FILE, "{\"slices\": {\"grains\": [2,2,2,2,1]}}", "field slices.grains does not cover all grains"},
         {JOB_FILE, "{\"slices\": {\"grains\": [2,2,2,2,3]}}",
          "field slices.grains has a slice without grains, or with more"},
         {JOB_FILE, "{\"slices\": {\"grains\": [0,4,2,2,2]}}", "field slices.grains has a slice without grains"},
         {JOB_FILE, "{\"slices\": {\"grains\": [-1,5,2,2,2]}}", "field slices.grains has a slice without grains"},
-        {JOB_FILE, "{\"slices\": {\"grains\": [2,2,2,4]}}", "field slices.hashes does not have 64 digits a slice"},
+        {JOB_FILE, "{\"slices\": {\"grains\": [2,2,2,4]}}", "field slices.hashes does not have 64 digits per slice"},
         {JOB_FILE, "{\"slices\": {\"hashes\": null}}", "field slices.hashes"},
         {JOB_FILE, "{\"slices\": {\"weights\": null}}", "field slices.weights"},
         {JOB_FILE, "{\"slices\": {\"x\": 0}}", "field slices.x is not known"},
@@ -255,7 +255,7 @@ static void fields(void **state)
         {JOB_FILE, "{\"workers\": 9223372036854775807}", "field workers"},
         {JOB_FILE, "{\"keep_rounds\": 9223372036854775807}", "field keep_rounds"},
         {JOB_FILE, "{\"created\": -1}", "field created"},
-        {JOB_FILE, "{\"settings\": 7}", "field settings is no text"},
+        {JOB_FILE, "{\"settings\": 7}", "field settings is not a text"},
         {JOB_FILE, "{\"settings\": null}", "field settings is missing"},
         {JOB_FILE, "{\"extra\": 7}", "field extra is not known"},
     };
@@ -304,7 +304,7 @@ static void lengths(void **state)
     for (size_t cut = 0; cut < size; cut++)
         EXPECT_FAIL(job_spec_decode(&back, spec->id, bytes, cut), SHOAL_BROKEN, "job toy-0123456789abcdef: ");
     EXPECT_OK(base_grow(&bytes, size, size + 1, 1, "a spec"));
-    EXPECT_FAIL(job_spec_decode(&back, spec->id, bytes, size + 1), SHOAL_BROKEN, "something follows the spec");
+    EXPECT_FAIL(job_spec_decode(&back, spec->id, bytes, size + 1), SHOAL_BROKEN, "the spec has extra bytes at its end");
     base_free(&bytes);
     spec->first->number = 1;
     EXPECT_OK(job_spec_encode((void **)&bytes, &size, spec));
@@ -325,7 +325,7 @@ static void what_is_no_json(void **state)
         job_spec *back = NULL;
         base_write_text(&writer, texts[i]);
         EXPECT_OK(base_writer_take(&writer, &bytes, &size));
-        EXPECT_FAIL(job_spec_decode(&back, "j", bytes, size), SHOAL_BROKEN, "job j: the spec is no JSON object");
+        EXPECT_FAIL(job_spec_decode(&back, "j", bytes, size), SHOAL_BROKEN, "job j: the spec is not a JSON object");
         base_free(&bytes);
     }
 }

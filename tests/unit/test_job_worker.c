@@ -247,7 +247,7 @@ static void rubbish_in_place_of_models(void **state)
     submit(good, store, data);
     EXPECT_OK(work(store, (shoal_worker_options){.idle = 0.3}));
     expect_sum(store, good);
-    expect_told("are broken, one after the other");
+    expect_told("are broken, one after another");
     shoal_data_free(&data);
     shoal_store_close(&store);
 }

@@ -1,7 +1,7 @@
-/* Ending jobs, taking their end away, removing them, and telling how many workers are wanted.  See job.h.
+/* Cancelling, resuming and removing jobs, and setting how many workers are wanted.  See job.h.
  *
- * All of it works beside workers that run, die or sleep at any moment: an end is a model like any other, put only if
- * absent behind the newest, and a removed job leaves a tombstone that keeps sleepers from writing it anew. */
+ * All of it works while workers run, die or sleep: an end is a model like any other, put after the newest and only if
+ * absent, and a removed job leaves a tombstone that keeps sleeping workers from writing it again. */
 #include "engine/store/job_admin.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static int put_cancelled(shoal_store *store, const char *id, const job_model *la
     return status;
 }
 
-/* The state of a job that was met at its end. */
+/* The status for a job that has ended already. */
 static int judge_ended(const char *id, const job_model *model)
 {
     if (model->state == SHOAL_JOB_DONE)
@@ -77,7 +77,7 @@ int job_open(shoal_store *store, const char *id, int64_t deadline)
     return shoal_store_put(store, job_key_open(id).text, "", 0, NULL, NULL, deadline);
 }
 
-/* The dead that are blamed on rows (job_round.c) are forgiven: the user says it is fixed.  A worker that lives
+/* Deaths that were blamed on rows (job_round.c) are forgotten: the user says that the cause is fixed.  A live worker
  * writes its record again. */
 static int forgive(shoal_store *store, const char *id, const char *folder, int64_t deadline)
 {
@@ -119,7 +119,7 @@ int shoal_job_resume(shoal_store *store, const char *id, int64_t deadline)
         status = shoal_fail(SHOAL_ABSENT, "job %s is being removed", id);
     if (status == SHOAL_OK)
         status = job_newest(&model, store, spec, deadline);
-    if (status == SHOAL_BROKEN && spec) { /* its newest model is damaged: workers remove that and compute it again */
+    if (status == SHOAL_BROKEN && spec) { /* its newest model is damaged: workers remove it and compute it again */
         job_spec_free(&spec);
         return job_open(store, id, deadline);
     }
@@ -170,7 +170,7 @@ int shoal_job_wanted(int64_t *out, shoal_store *store, const char *id, int64_t d
     if (status == SHOAL_OK && blob.size < sizeof text) {
         memcpy(text, blob.data, blob.size);
         if (!base_parse_count(out, text) || *out < 0 || *out > SHOAL_JOB_WORKERS_MOST)
-            *out = -1; /* whoever wrote that did not ask for a number of workers */
+            *out = -1; /* not a number of workers */
     }
     shoal_blob_release(&blob);
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
@@ -252,8 +252,8 @@ static int remove_queues(shoal_store *store, const char *id, int64_t deadline)
     return status;
 }
 
-/* Waits for workers that are alive to meet the end and leave: what they write after the removal would stay.  Those that
- * do not are asleep, and meet the tombstone when they wake. */
+/* Waits for live workers to see the end and leave: what they write after the removal would stay.  Those that do not
+ * leave are asleep, and find the tombstone when they wake. */
 static int await_workers(shoal_store *store, const char *id, int64_t deadline)
 {
     static const double longest = 5, usual_lease = 10;
@@ -274,8 +274,8 @@ static int await_workers(shoal_store *store, const char *id, int64_t deadline)
     return status;
 }
 
-/* The tombstone comes first and the spec goes last, so that a removal that was cut short can be done again, and
- * nobody starts on what is half gone. */
+/* The tombstone is written first and the spec removed last, so that an interrupted removal can be repeated and nobody
+ * starts on a job that is half gone. */
 int shoal_job_remove(shoal_store *store, const char *id, int64_t deadline)
 {
     job_key spec = job_key_of(id, "spec"), all = job_key_of(id, "");
@@ -290,7 +290,8 @@ int shoal_job_remove(shoal_store *store, const char *id, int64_t deadline)
         status = shoal_store_put(store, job_key_gone(id).text, "", 0, NULL, NULL, deadline);
     if (status < 0)
         return status;
-    int ended = shoal_job_cancel(store, id, "removed", deadline); /* what has ended, or has no spec, needs no end */
+    int ended = shoal_job_cancel(store, id, "removed", deadline); /* a job that has ended, or has no spec, need not be
+                                                                   * ended */
     if (ended == SHOAL_DENIED || ended == SHOAL_AGAIN)
         return ended;
     status = shoal_store_remove(store, job_key_open(id).text, deadline);

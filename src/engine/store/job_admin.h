@@ -1,4 +1,4 @@
-/* What looking at jobs from outside shares: the records of all workers, the newest model. */
+/* Shared by the calls that look at jobs from outside: the records of all workers, the newest model. */
 #ifndef JOB_ADMIN_H
 #define JOB_ADMIN_H
 
@@ -21,7 +21,7 @@ typedef struct job_worker_keys {
 /* All that take part, and all that did: two requests, plus one for every thousand of them. */
 int job_worker_keys_list(job_worker_keys *out, shoal_store *store, const char *id, int64_t deadline);
 void job_worker_keys_release(job_worker_keys *keys);
-/* Whether it takes part, and has written within the lease as far as the store tells. */
+/* Whether it takes part and has written within the lease, as far as the store says. */
 bool job_worker_key_alive(const job_worker_key *key, double lease);
 /* Their records, one request each, several at once; *count may be less than was listed. */
 int job_worker_keys_read(shoal_job_worker **out, int64_t *count, const job_worker_keys *keys, shoal_store *store,
@@ -29,7 +29,7 @@ int job_worker_keys_read(shoal_job_worker **out, int64_t *count, const job_worke
 /* Both. */
 int job_workers_read(shoal_job_worker **out, int64_t *count, shoal_store *store, const char *id, double lease,
                      int64_t deadline);
-/* Whether a worker that does not take part any more went without leaving: it died, or fell silent. */
+/* Whether a worker that no longer takes part did not leave by itself: it died or fell silent. */
 bool job_worker_is_lost(const shoal_job_worker *worker);
 void job_counts_add(shoal_store_counts *sum, const shoal_store_counts *more);
 

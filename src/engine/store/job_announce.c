@@ -1,15 +1,14 @@
 /* Announcing a job: the spec, the queues, the marker, in this order.  See job_setup.h.
  *
- * 1. The spec is put first, and only if absent: it is the job.  Without it nothing of the job is in the store, so a
- * crash
- *    before leaves nothing, and of two who want the same name one is told so before anything is mixed.
- *    The files that a job brings along come next, before any worker looks for them.
+ * 1. The spec is put first, and only if absent: it is the job.  Nothing of the job is in the store before it, so an
+ *    earlier crash leaves nothing, and if two submit the same name, one is refused before anything is mixed.  The files
+ *    that a job brings along come next, before any worker looks for them.
  * 2. Then the queues are filled.  A crash here leaves a job that no worker sees by itself, since it has no marker: `job
- *   remove`, which goes by the spec, cleans it, and `job resume` puts the marker.  Pieces that were never announced are
- *    made by whoever is idle, as those of a worker that died are; pieces that are announced twice cost at most time.
- * 3. The marker comes last: who finds a job by it finds its work too. The rows come after all that, and workers wait
- * for those that are not there yet; a crash of the uploader leaves a job whose upload anyone who has the same data can
- * finish (job_setup_upload). */
+ *    remove`, which goes by the spec, removes it, and `job resume` puts the marker.  Pieces that were never announced
+ *    are made by idle workers, like those of a dead worker; pieces that are announced twice cost only time.
+ * 3. The marker comes last: a worker that finds a job by it finds its work too.  The rows come after that, and workers
+ *    wait for those that are not there yet; if the uploader crashes, anyone with the same data can finish the upload
+ *    (job_setup_upload). */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +50,7 @@ int job_setup_open(shoal_store *store, const job_spec *spec, int64_t deadline)
                       .reduce = job_key_of(spec->id, "reduce"),
                       .last = job_key_of(spec->id, "last"),
                       .deadline = deadline};
-    int threads = shoal_store_describe(store).wakes ? 1 : PUSHERS; /* only a round trip is worth a thread */
+    int threads = shoal_store_describe(store).wakes ? 1 : PUSHERS; /* threads pay only where there is a round trip */
     int status = job_gang_run(threads, spec->tree.pieces, push_piece, &all);
     return status == SHOAL_OK ? job_open(store, spec->id, deadline) : status;
 }
@@ -117,7 +116,7 @@ int job_setup_announce(shoal_store *store, job_spec *spec, int64_t deadline)
 
 /* ---- submitting -------------------------------------------------------------------------------------------------- */
 
-/* SHOAL_OK when there is such a key, SHOAL_ABSENT when there is none. */
+/* SHOAL_OK if the key exists, SHOAL_ABSENT if not. */
 static int look_for_key(shoal_store *store, const char *key, int64_t deadline)
 {
     shoal_blob blob = {0};
@@ -126,7 +125,7 @@ static int look_for_key(shoal_store *store, const char *key, int64_t deadline)
     return status;
 }
 
-/* Before hours of hashing; what others do meanwhile shows when the spec is put. */
+/* Checked before hours of hashing; what others do meanwhile shows when the spec is put. */
 static int check_unused(shoal_store *store, const char *id, int64_t deadline)
 {
     int status = job_id_check(id);
@@ -154,7 +153,7 @@ int shoal_job_submit(char id[SHOAL_JOB_ID_BYTES], shoal_store *store, const shoa
         status = check_unused(store, options->id, shoal_after(PATIENCE));
     if (status == SHOAL_OK)
         status = job_setup_spec(&spec, store, algorithm, config, data, weights, options);
-    snprintf(id, SHOAL_JOB_ID_BYTES, "%s", spec ? spec->id : ""); /* not before: options->id may be the same memory */
+    snprintf(id, SHOAL_JOB_ID_BYTES, "%s", spec ? spec->id : ""); /* only now: options->id may be the same memory */
     if (status == SHOAL_OK)
         status = put_spec(store, spec, options, shoal_after(PATIENCE));
     if (status == SHOAL_OK && options && options->codes > 0)

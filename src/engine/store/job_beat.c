@@ -36,7 +36,7 @@ static int put_record(job_beat *beat, const char *key, int64_t deadline)
     return status;
 }
 
-/* A record that could not be written is written at the next beat: whoever judges by it waits for a whole lease. */
+/* A record that could not be written is written at the next beat: others wait for a whole lease before they judge. */
 static void run_beat(void *context)
 {
     job_beat *beat = context;
@@ -93,7 +93,7 @@ int job_beat_now(job_beat *beat, int64_t deadline)
     return put_record(beat, beat->worker.text, deadline);
 }
 
-/* The last record is put before the other is removed: a worker that dies in between is in both places, and silent. */
+/* The last record is put before the other is removed: a worker that dies in between is in both places and silent. */
 void job_beat_stop(job_beat **inout, const char *state, int64_t deadline)
 {
     job_beat *beat = *inout;

@@ -6,7 +6,7 @@
  *    48  CRC32C of the content  60  CRC32C of bytes 0 to 59
  *
  * Nothing is forced to the disk: a file that a crash of the machine left torn fails its checksum and is fetched again.
- * When a file was used last is its time of modification.  Only who removes old files takes the lock, so that two
+ * A file's time of modification says when it was last used.  The lock is taken only to remove old files, so that two
  * processes do not both remove the oldest half. */
 #include "engine/store/job_cache.h"
 
@@ -87,7 +87,7 @@ static int open_slices(const job_cache *cache, bool make)
 {
     int folder = open(cache->slices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0 && errno == ENOENT && make) {
-        (void)base_make_folders(cache->slices, 0700, NULL); /* whether it worked shows when it is opened */
+        (void)base_make_folders(cache->slices, 0700, NULL); /* a failure shows when it is opened */
         folder = open(cache->slices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     return folder;
@@ -161,7 +161,7 @@ bool job_cached_is_lost(const job_cached *cached)
     return cached->mapped && base_mapped_is_lost(cached->mapped);
 }
 
-/* Writes under a name of its own and renames. */
+/* Writes under a temporary name and renames. */
 static bool write_file(int folder, const char *name, const unsigned char *id, const void *data, size_t size)
 {
     unsigned char head[HEAD_BYTES];
@@ -192,7 +192,7 @@ typedef struct cached_file {
 typedef struct census {
     cached_file *files;
     size_t count, room;
-    int64_t bytes; /* of all, those being written included */
+    int64_t bytes; /* of all files, including those being written */
 } census;
 
 static int by_use(const void *left, const void *right)
@@ -223,7 +223,7 @@ static bool add_file(census *all, const char *name, const struct stat *info)
 static bool count_files(census *all, int folder, const char *newest)
 {
     bool good = true;
-    struct stat info, now; /* the time of the file that was just written is what the file system calls now */
+    struct stat info, now; /* the file that was just written has the file system's present time */
     if (fstatat(folder, newest, &now, 0) < 0)
         return false;
     int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -249,7 +249,7 @@ static bool count_files(census *all, int folder, const char *newest)
     return good;
 }
 
-/* What all files may take together, when they take `bytes` now. */
+/* How many bytes all files may take, if they take `bytes` now. */
 static int64_t limit_of(const job_cache *cache, int folder, int64_t bytes)
 {
     struct statvfs disk;
@@ -261,7 +261,7 @@ static int64_t limit_of(const job_cache *cache, int folder, int64_t bytes)
     return (int64_t)((free + (double)bytes) / 10);
 }
 
-/* Removes the oldest until all fits, never `keep`.  False when it could not look. */
+/* Removes the oldest files until the rest fit, never `keep`.  False if the folder can't be read. */
 static bool remove_oldest(const job_cache *cache, int folder, const char *keep)
 {
     census all = {0};
@@ -276,7 +276,7 @@ static bool remove_oldest(const job_cache *cache, int folder, const char *keep)
     return good;
 }
 
-/* The lock's descriptor, or -1 when somebody holds it for long: a process that was stopped must not stop the others. */
+/* The lock's descriptor, or -1 if someone holds it for long: a stopped process must not block the others. */
 static int lock_cache(int folder)
 {
     int file = openat(folder, lock_name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -292,7 +292,7 @@ static int lock_cache(int folder)
     return -1;
 }
 
-/* Whether it is kept. */
+/* Whether it was kept. */
 static bool keep_rows(const job_cache *cache, int folder, const unsigned char *id, const void *data, size_t size)
 {
     char name[BASE_HASH_HEX];
@@ -303,7 +303,7 @@ static bool keep_rows(const job_cache *cache, int folder, const unsigned char *i
     int held = lock_cache(folder);
     bool good = held >= 0 && remove_oldest(cache, folder, name);
     if (!good)
-        (void)unlinkat(folder, name, 0); /* better without it than over the limit */
+        (void)unlinkat(folder, name, 0); /* rather not keep it than exceed the limit */
     if (held >= 0)
         close(held);
     return good;

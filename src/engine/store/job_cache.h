@@ -15,8 +15,8 @@
 
 typedef struct job_cache job_cache;
 
-/* Files go to FOLDER/slices, which is made when the first one comes.  `bytes` is how large all of them may be together;
- * 0: a tenth of what the disk would have free without them. */
+/* Files go to FOLDER/slices, which is created for the first one.  `bytes` limits their total size; 0: a tenth of what
+ * the disk would have free without them. */
 int job_cache_new(job_cache **out, const char *folder, int64_t bytes);
 void job_cache_free(job_cache **cache);
 /* Where the files are. */
@@ -33,7 +33,7 @@ typedef struct job_cached {
 /* Looks for `size` bytes of this content.  False when they are not there; a file that is damaged is removed. */
 bool job_cache_get(job_cached *out, job_cache *cache, const unsigned char id[BASE_HASH_SIZE], size_t size);
 void job_cached_release(job_cached *cached);
-/* Whether the file shrank or could not be read any more: what was read of it may be wrong. */
+/* Whether the file shrank or became unreadable: what was read from it may be wrong. */
 bool job_cached_is_lost(const job_cached *cached);
 /* Keeps it, if it can, and removes the least recently used to stay within the limit. */
 void job_cache_put(job_cache *cache, const unsigned char id[BASE_HASH_SIZE], const void *data, size_t size);

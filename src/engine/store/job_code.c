@@ -1,9 +1,9 @@
 /* Bringing a job's code to where it runs.  See job_code.h.
  *
- * Every worker has a folder of its own for the files of its job, since the programs that run there may write beside
- * them.  It is below the cache, named after host and process, and removed when the worker ends; what was left by
- * workers that were killed is removed by the next one on that host.  A module never is in a folder: it is loaded from
- * the very file whose hash was checked. */
+ * Every worker has its own folder for the files of its job, since the programs that run there may write beside them.
+ * It is below the cache, named after host and process, and removed when the worker ends; what killed workers left is
+ * removed by the next worker on that host.  A module is never put in a folder: it is loaded from the very file whose
+ * hash was checked. */
 #include "engine/store/job_code.h"
 
 #include <dirent.h>
@@ -102,7 +102,7 @@ int shoal_job_put_code(shoal_store *store, const char *id, const shoal_code *cod
     for (int i = 0; i < codes && status == SHOAL_OK; i++) {
         unsigned char hash[BASE_HASH_SIZE];
         base_hash_of(hash, code[i].bytes, code[i].size);
-        /* Always: the same bytes are put again, whatever became of an earlier try. */
+        /* Unconditional: the same bytes are put again, whatever became of an earlier try. */
         status = shoal_store_put(store, key_of(id, hash).text, code[i].bytes, code[i].size, NULL, NULL, deadline);
     }
     return status;
@@ -132,7 +132,7 @@ int job_code_check(const job_spec *spec, const shoal_worker_options *options)
 
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 
-/* HOST without what would be confused with the rest of a folder's name. */
+/* HOST without characters that separate the parts of a folder's name. */
 static void own_host(char out[HOST_BYTES])
 {
     if (gethostname(out, HOST_BYTES - 1) != 0)
@@ -143,7 +143,7 @@ static void own_host(char out[HOST_BYTES])
             *at = '_';
 }
 
-/* Removes what workers of this host left that are no more: HOST+PID+RANDOM. */
+/* Removes the folders (HOST+PID+RANDOM) of workers of this host that are dead. */
 static void sweep(const char *runs, const char *host)
 {
     DIR *folder = opendir(runs);
@@ -170,7 +170,7 @@ static int make_folder(char **out, const char *cache)
     own_host(host);
     int status = cache ? base_format(&runs, "%s/run", cache) : base_copy_text(&runs, base_temporary_folder());
     if (status == SHOAL_OK && cache) {
-        (void)base_make_folders(runs, 0700, NULL); /* what is wrong shows below */
+        (void)base_make_folders(runs, 0700, NULL); /* a failure shows below */
         sweep(runs, host);
     }
     if (status == SHOAL_OK)
@@ -202,7 +202,7 @@ static int write_file(const char *folder, const char *name, const void *bytes, s
             status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", path);
         else
             status = write_all(file, path, bytes, size);
-        if (file >= 0 && close(file) < 0 && status == SHOAL_OK) /* where a disk of the network says that it is full */
+        if (file >= 0 && close(file) < 0 && status == SHOAL_OK) /* network disks report here that they are full */
             status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", path);
     }
     base_free(&path);

@@ -13,21 +13,21 @@
 /* Whether a file that a job brings may have this name: "module.so", "command", or a path below "files/" that stays
  * there. */
 bool job_code_name_is_good(const char *name);
-/* Whether a list of hashes, hex digits with commas between, has this one. */
+/* Whether a comma-separated list of hex hashes has this one. */
 bool job_code_allowed(const char *list, const char *sha256);
-/* Names in the spec what the options bring.  SHOAL_USAGE for what can't be brought. */
+/* Puts into the spec the files that the options bring.  SHOAL_USAGE for what can't be brought. */
 int job_code_list(job_spec *spec, const shoal_code *code, int codes);
 
 /* What a worker has of a job's code. */
 typedef struct job_code_here {
-    char *folder; /* with all of it but a module; NULL when there is none */
-    int module;   /* the module, sealed, in a file of memory; -1 for none */
+    char *folder; /* all files but the module; NULL for none */
+    int module;   /* the module, in a sealed file in memory; -1 for none */
 } job_code_here;
 
 /* Refuses a job whose code this worker does not trust: SHOAL_INVALID with the hash that would have to be allowed. */
 int job_code_check(const job_spec *spec, const shoal_worker_options *options);
-/* Brings the files of a job here, from the cache where they are in it; each is what its hash says.  SHOAL_AGAIN when
- * the store does not have one (yet). */
+/* Fetches the files of a job, from the cache where possible, and checks their hashes.  SHOAL_AGAIN if the store does
+ * not have one (yet). */
 int job_code_bring(job_code_here *out, const job_spec *spec, shoal_store *store, const shoal_worker_options *options,
                    int64_t deadline);
 /* Removes the folder and closes the module. */

@@ -1,4 +1,4 @@
-/* Rows that lie in a store already: opened for a job to point at.  See shoal/job.h. */
+/* Rows that are in a store already: opened so that a job can refer to them.  See shoal/job.h. */
 #include <shoal/job.h>
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { HEAD_BYTES = 4096 };
 
-/* The first bytes, as many as describing takes, all of one version. */
+/* The first bytes, as many as the format's description needs, all of one version. */
 static int get_head(shoal_blob *out, shoal_store *store, const char *key, int64_t deadline)
 {
     int status = shoal_store_get_range(store, key, 0, HEAD_BYTES, NULL, NULL, out, deadline);
@@ -21,8 +21,7 @@ static int get_head(shoal_blob *out, shoal_store *store, const char *key, int64_
     return shoal_store_get_range(store, key, 0, (int64_t)needed, &etag, NULL, out, deadline);
 }
 
-/* The address that means the same to processes in other folders.  A bare path is taken letter by letter, unlike a
- * URL. */
+/* An address that means the same in any working directory.  A bare path is taken literally, unlike a URL. */
 static int address_of(char **out, const shoal_store *store, const char *url, const char *key)
 {
     shoal_store_traits traits = shoal_store_describe(store);

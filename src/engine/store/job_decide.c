@@ -20,7 +20,7 @@ static bool may(const job_member *member, unsigned role)
     return member->slots > 0 && (member->roles & role);
 }
 
-/* Slices that are due to a member: its part by slots, rounded up. */
+/* A member's share of the slices: in proportion to its slots, rounded up. */
 static int64_t slices_due(const assigning *all, int64_t member)
 {
     const job_member *m = &all->out->member[member];
@@ -40,7 +40,7 @@ static bool is_mapper(const job_trailer *trailer, int32_t member)
     return member >= 0 && may(&trailer->member[member], SHOAL_ROLE_MAP);
 }
 
-/* A slice stays with who was to map it in the last round, or else with who did. */
+/* A slice stays with the worker assigned to it in the last round, or else with the one that mapped it. */
 static void keep_holders(assigning *all, const job_trailer *before, const uint64_t *maker)
 {
     for (int64_t s = 0; s < all->slices; s++) {
@@ -56,7 +56,7 @@ static void keep_holders(assigning *all, const job_trailer *before, const uint64
     }
 }
 
-/* Frees the last slice of a member. */
+/* Takes the last slice from a member. */
 static void free_last(assigning *all, int64_t member)
 {
     for (int64_t s = all->slices; s-- > 0;)
@@ -76,8 +76,8 @@ static int64_t count_empty(const assigning *all)
     return empty;
 }
 
-/* Who holds more than its share gives a slice back, one a round, for its rows have to be loaded elsewhere; and so does
- * who holds several as long as others have none. */
+/* A worker with more than its share gives up one slice per round, since its rows have to be loaded elsewhere; and so
+ * does one with several while others have none. */
 static void give_back(assigning *all)
 {
     for (int64_t s = 0; s < all->slices; s++)
@@ -89,8 +89,8 @@ static void give_back(assigning *all)
     }
 }
 
-/* Who is farthest below its share takes a slice that is free; but who holds the slice before it comes first, as long as
- * enough are left for those that have none: slices side by side make whole groups. */
+/* A free slice goes to the worker farthest below its share; but the holder of the slice before it comes first, while
+ * enough are left for those that have none: adjacent slices make whole groups. */
 static int32_t choose_taker(const assigning *all, int64_t slice)
 {
     int32_t neighbour = slice > 0 ? all->out->holder[slice - 1] : -1, best = -1;
@@ -123,7 +123,7 @@ static void hand_out(assigning *all)
     }
 }
 
-/* A group belongs to who holds its first slice; where that one may not, to those that may, in turn. */
+/* A group goes to the holder of its first slice or, if that may not reduce, to those that may, in turn. */
 static void assign_groups(assigning *all)
 {
     for (int64_t piece = all->slices; piece < all->tree->pieces; piece++) {
@@ -198,7 +198,7 @@ static bool allowed(const job_view *view, int64_t piece)
     return view->roles & role;
 }
 
-/* Whether a piece above this one is known: then nobody needs this one. */
+/* Whether an ancestor of this piece is known: then nobody needs this one. */
 static bool is_covered(const job_view *view, int64_t piece)
 {
     while ((piece = job_tree_parent(view->tree, piece)) >= 0)
@@ -216,7 +216,7 @@ static uint64_t preference(const job_view *view, int64_t piece)
     return x ^ x >> 33;
 }
 
-/* What I hold and others need: its parent is not mine, or they may be waiting in vain for what I only have in
+/* A piece that I hold and others need: its parent is not mine, or they may be waiting for what I have only in
  * memory. */
 static bool must_put(const job_view *view, int64_t piece)
 {
@@ -250,8 +250,8 @@ static bool find_own(const job_view *view, job_action *out)
     return false;
 }
 
-/* Looks for what may be made for somebody else below `piece`, which is missing: a slice, or a group whose children are
- * known. */
+/* Below `piece`, which is missing, looks for something to make for another worker: a slice, or a group whose children
+ * are known. */
 static void find_rescue(const job_view *view, int64_t piece, job_action *best)
 {
     int64_t first, end;

@@ -1,7 +1,7 @@
 /* What a worker does next: pure functions of what it knows, without a store, a clock or a thread.
  *
- * They decide who should do what in the next round (job_assign), and what to do now (job_decide).  A test searches all
- * that can happen to a few workers (tests/unit/test_job_decide.c), a simulator runs hundreds (tests/sim). */
+ * They decide who should do what in the next round (job_assign), and what to do now (job_decide).  A test explores
+ * everything that can happen to a few workers (tests/unit/test_job_decide.c), a simulator runs hundreds (tests/sim). */
 #ifndef JOB_DECIDE_H
 #define JOB_DECIDE_H
 
@@ -26,7 +26,7 @@ enum {
     JOB_STORED = 8,   /* it is in the store, as far as I know */
     JOB_LACKING = 16, /* I tried to map it, and its rows are not available now */
     JOB_FETCHED = 32, /* I have it only as a part of its parent's sum, and can't put it */
-    JOB_LARGE = 64    /* one that was too large to be fetched was removed in this round: another as large is real */
+    JOB_LARGE = 64    /* one too large to fetch was removed in this round: if another as large appears, it is real */
 };
 
 typedef struct job_view {
@@ -34,22 +34,22 @@ typedef struct job_view {
     const unsigned char *piece; /* flags of every piece */
     unsigned roles;
     uint64_t worker, round; /* the order in which idle workers help differs from worker to worker and round to round */
-    bool late;              /* the round takes much longer than expected: whatever is missing may be made by anyone */
-    bool flush;             /* it takes longer than expected: what I only have in memory should be seen by others */
+    bool late;              /* the round takes much longer than expected: anyone may make what is missing */
+    bool flush;             /* it takes longer than expected: others should see what I have only in memory */
 } job_view;
 
 typedef enum job_act {
     JOB_MAP,   /* map slice `piece` */
     JOB_PUT,   /* put `piece`, which is here */
     JOB_MERGE, /* merge the children of `piece`, all here or stored; the top: then update, and put the model */
-    JOB_FETCH, /* look for the children of `piece` that are not known to be there; wait for them if none came */
+    JOB_FETCH, /* look for the missing children of `piece`; wait for them if none is there */
     JOB_WAIT   /* wait for the next model */
 } job_act;
 
 typedef struct job_action {
     job_act act;
     int64_t piece; /* -1 for JOB_WAIT */
-    bool rescue;   /* it is not mine: look once more whether it is needed, and tell */
+    bool rescue;   /* it is not mine: check again whether it is needed, and record it */
 } job_action;
 
 job_action job_decide(const job_view *view);

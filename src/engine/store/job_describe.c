@@ -1,4 +1,4 @@
-/* Which jobs a store has, and how one stands.  See job.h and job_admin.h. */
+/* Which jobs a store has, and the state of one.  See job.h and job_admin.h. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int add_name(job_names *names, const char *id)
     return SHOAL_OK;
 }
 
-/* The job that a key is of; false for what others have put below jobs/. */
+/* The job that a key belongs to; false for keys that others put below jobs/. */
 static bool read_id(char id[SHOAL_JOB_ID_BYTES], const char *key)
 {
     const char *name = key + strlen("jobs/");
@@ -43,7 +43,7 @@ static bool read_id(char id[SHOAL_JOB_ID_BYTES], const char *key)
     return job_id_check(id) == SHOAL_OK;
 }
 
-/* The job of the first key behind `after` that is of one; *found says whether there is any. */
+/* The job of the first key after `after` that belongs to one; *found says whether there is any. */
 static int first_job(char id[SHOAL_JOB_ID_BYTES], bool *found, shoal_store *store, const char *after, int64_t deadline)
 {
     shoal_listing page = {0};
@@ -63,7 +63,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const shoal_job_id *)a)->text, ((const shoal_job_id *)b)->text);
 }
 
-/* A job may have a great many keys, so each is passed over with one request: '~' comes behind all that follow
+/* A job may have a great many keys, so each job is skipped with one request: '~' sorts after everything that follows
  * jobs/ID/. */
 int shoal_job_list(shoal_job_id **out, int64_t *count, shoal_store *store, int64_t deadline)
 {
@@ -191,7 +191,7 @@ static void count_workers(shoal_job *job, const job_worker_keys *keys)
     }
 }
 
-/* As their records say, which are a moment younger than the listing. */
+/* By their records, which are slightly newer than the listing. */
 static void count_records(shoal_job *job)
 {
     job->live = job->silent = job->left = 0;

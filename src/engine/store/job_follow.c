@@ -1,9 +1,9 @@
-/* Following a job: telling each of its rounds, and waiting for its end.  See job.h.
+/* Following a job: reporting each of its rounds, and waiting for its end.  See job.h.
  *
- * A follower reads and never writes, but for a spec that the store forgot.  It waits for the model behind the newest
- * it has seen.  Rounds that pass between two looks are told from the newest model's history, so looking less often
- * than rounds end loses nothing; and since rounds may be swept before they are seen, it lists for the newest whenever
- * something changed that it did not find, or nothing came when something should have. */
+ * A follower only reads, except that it restores a spec that the store forgot.  It waits for the model after the newest
+ * it has seen.  Rounds that pass between two looks are reported from the newest model's history, so looking less often
+ * than rounds end loses nothing; and since rounds may be swept before they are seen, it lists to find the newest
+ * whenever something changed that it did not find, or nothing came when something should have. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,11 +18,11 @@
 #include "kernel/kernel.h"
 
 static const double USUAL_PATIENCE = 60, ATTEND_EVERY = 0.2;
-static const double LOOK_SHARE = 0.02; /* of the elapsed time lies between two looks */
+static const double LOOK_SHARE = 0.02; /* of the elapsed time between two looks */
 static const double LOOK_LONGEST = 2;  /* seconds between two looks */
 static const double LOOK_AHEAD = 10;   /* the same while nothing is expected */
 static const double WAKE_SHORTEST =
-    0.2; /* seconds between two looks at least on a store that wakes: models may be large */
+    0.2; /* least seconds between two looks on a store that wakes: models may be large */
 enum { ROUNDS_A_LOOK = JOB_HISTORY_MOST / 2 };
 
 typedef struct follower {
@@ -32,13 +32,13 @@ typedef struct follower {
     shoal_store_traits traits;
     job_spec *spec;
     job_model *model;     /* the newest that was seen */
-    int64_t told;         /* rounds that progress was told of */
-    double round_seconds; /* that the last rounds took each; 0 when unknown */
+    int64_t told;         /* rounds reported to progress */
+    double round_seconds; /* seconds per round lately; 0 if unknown */
     double trip;          /* seconds that a look takes */
     double call_seconds;  /* that a call may take */
-    uint32_t seen;        /* of the model behind the newest; 0 when it is another one than before */
+    uint32_t seen;        /* of the model after the newest; 0 if that is another one than before */
     uint32_t seen_marker; /* of the job's marker */
-    bool woken, jump;     /* something changed; the next look is for the newest, whichever it is */
+    bool woken, jump;     /* something changed; the next look lists for the newest */
     int64_t began, found, looked, reached, alive, spec_looked;
     job_members members;
 } follower;
@@ -66,7 +66,7 @@ static shoal_round round_of(const job_step *step)
     return round;
 }
 
-/* What a round led to stands in the one behind it. */
+/* What a round led to is recorded in the next one. */
 static void tell_step(follower *self, const job_trailer *trailer, int64_t index)
 {
     const shoal_round *newest = self->model->round;
@@ -99,8 +99,8 @@ static void tell_followed(follower *self)
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
 
-/* Whether a failure may pass: then calls get more time, and a store that is away for longer than patience is given
- * up. */
+/* Whether a failure may be temporary: then calls get more time; a store that is away for longer than `patience` is
+ * given up. */
 static int judge_failure(follower *self, int status)
 {
     if (status != SHOAL_AGAIN && status != SHOAL_UNKNOWN)
@@ -122,7 +122,7 @@ static void take_model(follower *self, job_model *model)
     tell_followed(self);
 }
 
-/* A result that is none of the learner's is SHOAL_BROKEN, as damaged models are. */
+/* A result that does not fit the learner is SHOAL_BROKEN, like a damaged model. */
 static int get_model(job_model **out, follower *self, int64_t number)
 {
     int status = job_model_get(out, self->store, self->id, number, deadline_of(self));
@@ -144,8 +144,8 @@ static int look_for_round(follower *self, int64_t number)
     return SHOAL_OK;
 }
 
-/* A newest model that is older than what was seen: of a store that forgot, or of a job that went back.  Its
- * successors will come again, unless it is an end: who cancels a job puts that behind the newest model there is. */
+/* The newest model is older than what was seen: the store forgot some, or the job went back.  Its successors will come
+ * again, unless it is an end: cancelling a job puts that after the newest model there is. */
 static int look_at_older(follower *self, int64_t number)
 {
     job_model *model = NULL;
@@ -191,7 +191,8 @@ static int look_at_job(follower *self)
 
 /* ---- looking after ----------------------------------------------------------------------------------------------- */
 
-/* The job is all there, or is put there again; SHOAL_ABSENT when someone removed it. */
+/* Makes sure that the spec and marker are there, putting them again if need be; SHOAL_ABSENT if someone removed the
+ * job. */
 static int mend_spec(follower *self)
 {
     shoal_blob blob = {0};
@@ -257,7 +258,8 @@ static double look_interval(const follower *self)
     return fmin(fmax(interval, expected), LOOK_AHEAD);
 }
 
-/* Waits for the model behind the newest.  The first wait for a key returns at once: whoever waits looks once before. */
+/* Waits for the model after the newest.  The first wait for a key returns at once, so that it is looked for once
+ * before. */
 static bool wait_for_change(follower *self, int64_t until)
 {
     job_key key = job_key_model(self->id, self->model->number + 1);
@@ -267,8 +269,8 @@ static bool wait_for_change(follower *self, int64_t until)
     return over;
 }
 
-/* Sleeps, unless the job's marker goes, which is the last thing that happens to it.  Another key may have changed
- * instead. */
+/* Sleeps until the job's marker is removed, which is the last thing that happens to a job.  It may wake for another
+ * key. */
 static bool wait_for_end(follower *self, int64_t until)
 {
     shoal_blob blob = {0};
@@ -280,7 +282,7 @@ static bool wait_for_end(follower *self, int64_t until)
     return self->jump;
 }
 
-/* Seconds between two looks at least: few enough that the history holds all rounds between them, if all are wanted. */
+/* Least seconds between two looks: few enough that the history holds all rounds between them, if all are wanted. */
 static double shortest_rest(const follower *self)
 {
     double some_rounds = self->round_seconds * ROUNDS_A_LOOK / 2;
@@ -289,7 +291,7 @@ static double shortest_rest(const follower *self)
     return fmin(WAKE_SHORTEST, some_rounds > 0 ? some_rounds : WAKE_SHORTEST / 10);
 }
 
-/* Until it is time to look again; meanwhile the caller's tick runs. */
+/* Waits until it is time to look again; meanwhile the caller's tick runs. */
 static int rest(follower *self)
 {
     const shoal_follow_options *options = &self->options;
@@ -355,7 +357,7 @@ static const char *kernel_name(const shoal_job_worker *worker, int64_t count)
     return count > 0 ? "of another machine" : "";
 }
 
-/* Slots come from a store: their sum stays within an int. */
+/* Slots come from a store: their sum must not overflow an int. */
 static void count_at_end(shoal_job_report *out, int slots)
 {
     out->threads_each = out->at_end == 0 || out->threads_each == slots ? slots : 0;
@@ -363,7 +365,7 @@ static void count_at_end(shoal_job_report *out, int slots)
     out->at_end++;
 }
 
-/* What can be told; a store that is away leaves it incomplete. */
+/* Fills in what is known; if the store is out of reach, it stays incomplete. */
 static void fill_report(shoal_job_report *out, follower *self)
 {
     shoal_job_worker *worker = NULL;

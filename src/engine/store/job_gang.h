@@ -1,6 +1,6 @@
 /* Several store calls at once: items dealt out to a few threads of the world.
  *
- * Unlike base_pool's, these threads may wait, and a simulator can run them. */
+ * Unlike base_pool's, these threads may block, and a simulator can run them. */
 #ifndef JOB_GANG_H
 #define JOB_GANG_H
 

@@ -14,7 +14,7 @@ void job_guess_learn(job_guess *guess, double at)
     guess->last[guess->count++ % JOB_GUESS_ROUNDS] = at > 1e-6 ? at : 1e-6;
 }
 
-/* Puts a number where it belongs among those that are sorted. */
+/* Inserts a number into a sorted list. */
 static void insert_sorted(double *sorted, int count, double value)
 {
     while (count > 0 && sorted[count - 1] > value) {
@@ -43,7 +43,7 @@ double job_guess_early(const job_guess *guess)
     return early_of(sorted, count);
 }
 
-/* A history comes from elsewhere: what makes no sense in it is left out. */
+/* A history comes from elsewhere: entries that make no sense are skipped. */
 job_length job_guess_rounds(const job_trailer *trailer, const char *phase)
 {
     double sorted[JOB_GUESS_ROUNDS];

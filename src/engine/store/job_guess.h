@@ -1,4 +1,4 @@
-/* When something will be there, and when to ask for it: the arithmetic of waiting, without a clock or a store.
+/* When something will be there and when to ask for it: the arithmetic of waiting, without a clock or a store.
  *
  * Seconds are counted from the moment at which the round's model was put, which is the same for all workers, not from
  * when this one saw it: a worker that was late once would be late forever.  What a guess learns is when a thing was
@@ -23,10 +23,10 @@ typedef struct job_guess {
 } job_guess;
 
 void job_guess_learn(job_guess *guess, double at);
-/* When it may be there: as early as in the quicker of the last rounds; 0 when nothing is known. */
+/* When it may be there: as early as in the faster of the last rounds; 0 if nothing is known. */
 double job_guess_early(const job_guess *guess);
 
-/* What the last rounds of a phase took, by the history of a model: the quicker ones, and what is usual. 0 when
+/* How long the last rounds of a phase took, by the history of a model: the faster ones, and the usual time; 0 if
  * nothing is known. */
 typedef struct job_length {
     double early, usual;

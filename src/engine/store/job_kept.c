@@ -55,7 +55,7 @@ int job_kept_put(job_run *run, const shoal_round *round, bool all)
     return status;
 }
 
-/* One that is there but damaged is removed, and then as good as absent. */
+/* A damaged one is removed, and then counts as absent. */
 static int fetch_part(job_run *run, shoal_kept *kept)
 {
     job_key key = job_key_kept(run->spec->id, kept->born);
@@ -92,8 +92,8 @@ int job_kept_fetch(int64_t *lost, job_run *run)
 
 /* ---- which parts are still needed -------------------------------------------------------------------------------- */
 
-/* Parts are dropped oldest first, so what a round keeps lies between two rounds' numbers; one that keeps nothing needs
- * nothing that was born before it ended. */
+/* Parts are dropped oldest first, so a round keeps a range of rounds' parts; one that keeps nothing needs nothing from
+ * before its end. */
 static job_span span_of(const job_model *model)
 {
     const shoal_round *round = model->round;

@@ -1,7 +1,7 @@
 /* The names of a job's blobs and queues.  See job_keys.h.
  *
- * Reading is as strict as writing: of all the texts for a number only the one that is written here is accepted, so that
- * a key that someone else put there is never taken for ours. */
+ * Reading is as strict as writing: of all ways to write a number only the one used here is accepted, so that a key that
+ * someone else put there is never taken for ours. */
 #include "engine/store/job_keys.h"
 
 #include <stdarg.h>
@@ -67,7 +67,7 @@ job_key job_key_kept(const char *id, int64_t round)
     return key_of("jobs/%s/round/%0*lld/kept", id, ROUND_DIGITS, (long long)round);
 }
 
-/* What pieces of a level start with whose parent has this index in the level above. */
+/* The prefix of the pieces of a level whose parent has this index in the level above. */
 static job_key key_of_group(const char *id, int64_t round, int level, int64_t parent)
 {
     return key_of("jobs/%s/round/%0*lld/%0*d/%0*lld/", id, ROUND_DIGITS, (long long)round, LEVEL_DIGITS, level,
@@ -117,7 +117,7 @@ static bool take_text(const char **at, const char *text)
     return true;
 }
 
-/* A number as key_of pads it: as many digits as the width, or more and then no zero first. */
+/* A number as key_of pads it: exactly `width` digits, or more without a leading zero. */
 static bool take_number(const char **at, int64_t *out, int width)
 {
     size_t length = strspn(*at, "0123456789");

@@ -33,15 +33,15 @@ job_key job_key_data(const char *id, int64_t slice);
 job_key job_key_weights(const char *id, int64_t slice);
 job_key job_key_model(const char *id, int64_t round);
 job_key job_key_kept(const char *id, int64_t round);
-/* All of a round, ends with '/'. */
+/* The prefix of a round; ends with '/'. */
 job_key job_key_round(const char *id, int64_t round);
 job_key job_key_piece(const char *id, int64_t round, const job_tree *tree, int64_t piece);
-/* What all children of a piece start with, ends with '/'. */
+/* The prefix of all children of a piece; ends with '/'. */
 job_key job_key_children(const char *id, int64_t round, const job_tree *tree, int64_t piece);
 job_key job_key_worker(const char *id, uint64_t worker);
 job_key job_key_left(const char *id, uint64_t worker);
 
-/* In the place of a piece: what else a round has. */
+/* Instead of a piece: what else a round has. */
 enum { JOB_KEY_MODEL = -1, JOB_KEY_KEPT = -2 };
 
 /* The round and the piece that a key below jobs/ID/round/ names, or one of the above.  False for anything

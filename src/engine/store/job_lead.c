@@ -1,5 +1,5 @@
-/* After the top was merged: update, who does what in the next round, the next model.  Anyone may do this, and whoever
- * is first wins: the content of a model is a function of the spec, and its trailer is only a hint.  See job_run.h. */
+/* After the top is merged: update, assignments for the next round, the next model.  Any worker may do this, and the
+ * first one wins: the content of a model is a function of the spec, and its trailer is only a hint.  See job_run.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "engine/engine_internal.h"
 #include "engine/store/job_run.h"
 
-/* Seconds between two listings of the workers by who leads: rounds may take less than a millisecond. */
+/* Seconds between the leader's listings of workers: rounds may take less than a millisecond. */
 static const double members_every = 0.25;
 
 /* ---- the trailer ------------------------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ int job_lead_prepare(job_run *run)
     return list_members(run, members_every / 2);
 }
 
-/* Whether all that mapped something were there when the workers were last listed. */
+/* Whether every worker that mapped something was in the last listing of workers. */
 static bool knows_makers(const job_run *run)
 {
     for (int64_t s = 0; s < run->spec->slices; s++) {
@@ -57,7 +57,7 @@ static bool knows_makers(const job_run *run)
     return true;
 }
 
-/* What the job has done so far, and who does what next. */
+/* What the job has done so far, and the next assignments. */
 static int make_trailer(job_trailer *out, job_run *run)
 {
     const job_trailer *before = &run->model->trailer;
@@ -87,7 +87,7 @@ static int make_trailer(job_trailer *out, job_run *run)
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
-/* How often a model that comes and goes is put before this worker gives up. */
+/* How often a model that keeps vanishing is put before this worker gives up. */
 enum { PUTS_MOST = 20 };
 
 static bool is_computed(const job_model *model)
@@ -95,8 +95,8 @@ static bool is_computed(const job_model *model)
     return model->state == SHOAL_JOB_RUNNING || model->state == SHOAL_JOB_DONE;
 }
 
-/* Another's model for the same round must have the same content, unless one of the two says that the job failed or was
- * cancelled.  One that is too large to be read is removed whenever it comes: this worker knows what to put instead. */
+/* Another worker's model for the same round must have the same content, unless one of the two says that the job failed
+ * or was cancelled.  One too large to read is removed whenever it appears: this worker knows what to put instead. */
 static int take_theirs(job_run *run, const job_model *mine)
 {
     job_model *theirs = NULL;
@@ -117,7 +117,7 @@ static int take_theirs(job_run *run, const job_model *mine)
     return SHOAL_OK;
 }
 
-/* Puts the model if there is none, and takes what is there otherwise. */
+/* Puts the model if there is none, and otherwise takes the one that is there. */
 static int put_model(job_run *run, job_model **mine)
 {
     void *bytes = NULL;
@@ -134,7 +134,7 @@ static int put_model(job_run *run, job_model **mine)
         } else if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN) {
             status = take_theirs(run, *mine);
             if (status == SHOAL_ABSENT && tries < PUTS_MOST)
-                status = SHOAL_OK; /* it was there, and is not any more: once more */
+                status = SHOAL_OK; /* it was there and is gone: try again */
         }
     }
     base_free(&bytes);
@@ -145,16 +145,16 @@ static int finish_job(job_run *run)
 {
     int status = job_sweep_all(run, run->next->number);
     if (status < 0)
-        job_log(run, "what the job leaves behind could not be removed: %s", shoal_error());
+        job_log(run, "leftovers of the job could not be removed: %s", shoal_error());
     return SHOAL_OK;
 }
 
-/* Something that this round keeps is lost, so that nobody can lead on from it, nor from any round since that was born:
- * their models go, and the job goes on from an older one. */
+/* Something that this round keeps is lost, so nobody can continue from it, or from any round since the one that made
+ * it: their models are removed, and the job continues from an older one. */
 static int go_back(job_run *run, int64_t lost)
 {
     int status = SHOAL_OK;
-    job_log(run, "round %lld: %s; goes back", (long long)run->model->number, shoal_error());
+    job_log(run, "round %lld: %s; goes back to an earlier round", (long long)run->model->number, shoal_error());
     for (int64_t number = run->model->number; status == SHOAL_OK && number >= lost; number--)
         status = shoal_store_remove(run->store, job_key_model(run->spec->id, number).text, job_deadline(run));
     return status == SHOAL_OK ? job_find_model(&run->next, run) : status;
@@ -193,10 +193,10 @@ int job_lead(job_run *run)
         status = make_trailer(&model->trailer, run);
     if (status == SHOAL_OK)
         status = put_model(run, &model);
-    /* Behind the model, for which others wait: should this worker die in between, the job goes back by one round. */
+    /* After the model, since others wait for that: should this worker die in between, the job goes back by one
+     * round. */
     if (status == SHOAL_OK && run->next->round) {
-        /* Another was quicker, or this worker itself without knowing it: then nobody may have put what belongs to
-         * it. */
+        /* Another worker was faster, or this one without knowing it: then perhaps nobody has put what belongs to it. */
         if (model && model->round)
             job_kept_adopt(run->next->round, model->round);
         status = job_kept_put(run, run->next->round, false);

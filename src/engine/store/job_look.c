@@ -1,4 +1,4 @@
-/* Looking: where a job stands by what is in the store, and telling a store that forgot.  See job_run.h. */
+/* Looking: the state of a job by what is in the store, and restoring what the store forgot.  See job_run.h. */
 #include "base/memory.h"
 #include "base/world.h"
 #include "engine/store/job_run.h"
@@ -9,7 +9,7 @@ static const double store_remembers = 600;
 
 /* ---- putting back ------------------------------------------------------------------------------------------------ */
 
-/* Whether someone removed the job, which leaves a mark. */
+/* Whether someone removed the job, which leaves a tombstone. */
 static int check_gone(job_run *run)
 {
     shoal_blob blob = {0};
@@ -31,8 +31,8 @@ static int has_spec(bool *out, job_run *run)
     return *out || status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
-/* The job may have been removed since the look began, which is known for sure only once `key` was put: then it is taken
- * away again. */
+/* The job may have been removed since the look began, which is certain only after `key` was put: then the key is
+ * removed again. */
 static int undo_if_gone(job_run *run, const char *key)
 {
     int status = check_gone(run);
@@ -58,8 +58,8 @@ static int put_back_spec(job_run *run)
     int status = put_if_forgotten(run, spec.text, JOB_KIND_SPEC, run->spec_bytes, run->spec_size, &put);
     if (status < 0 || !put)
         return status;
-    job_log(run, "the store has forgotten job %s: told again", run->spec->id);
-    /* The spec was gone, so the marker is, too. */
+    job_log(run, "the store has forgotten job %s: put again", run->spec->id);
+    /* The spec was gone, so the marker is gone too. */
     status = shoal_store_put(run->store, open.text, "", 0, NULL, NULL, job_deadline(run));
     return status == SHOAL_OK ? undo_if_gone(run, open.text) : status;
 }
@@ -79,8 +79,8 @@ static int put_back_model(job_run *run)
     return status;
 }
 
-/* A store that forgot what this worker has is told again.  Who has not looked for long can't tell a job that was
- * forgotten from one that was removed so long ago that its tombstone is gone, and goes on only if its spec is there. */
+/* Restores what the store forgot and this worker has.  A worker that has not looked for a long time can't tell a
+ * forgotten job from one removed so long ago that its tombstone is gone, and continues only if the spec is there. */
 static int put_back(job_run *run)
 {
     bool there = false;
@@ -140,8 +140,7 @@ static int note_orphans(job_run *run)
     return SHOAL_OK;
 }
 
-/* Rows that were missing are asked for again when a look is due, not whenever one is needed: that could be without a
- * pause. */
+/* Missing rows are requested again when a look is due, not whenever one is needed, which could be continually. */
 static void ask_again_for_rows(job_run *run)
 {
     for (int64_t s = 0; s < run->spec->slices; s++)
@@ -156,7 +155,7 @@ static int meet_head(job_run *run, int64_t head)
         status = job_take_model(&run->next, run, head);
     else if ((head < run->model->number || head == 0) && job_kept_here(run->model->round))
         return put_back(run);
-    else if (head < run->model->number) /* what this round keeps may be lost, too: whoever has it puts both back */
+    else if (head < run->model->number) /* what this round keeps may be lost too: whoever has it puts both back */
         status = job_find_model(&run->next, run);
     return status == SHOAL_ABSENT ? SHOAL_OK : status; /* there are newer ones already */
 }

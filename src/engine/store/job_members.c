@@ -1,5 +1,5 @@
-/* Who is alive: a worker is, as long as the version of its record changes within every lease of this worker's own
- * clock.  Nobody compares clocks.  See job_run.h. */
+/* Who is alive: a worker is, while the version of its record changes within every lease by this worker's own clock.
+ * Nobody compares clocks.  See job_run.h. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -35,7 +35,7 @@ static int add_peer(job_peer **out, job_members *members, uint64_t worker)
     return SHOAL_OK;
 }
 
-/* More records than there can be workers: the rest are somebody's who wants them to be counted. */
+/* More records than there can be workers: the rest are forged to waste time. */
 enum { PEERS_MOST = 1 << 15 };
 
 static int note_member(job_members *members, uint64_t worker, const shoal_etag *etag, int64_t now)
@@ -54,7 +54,7 @@ static int note_member(job_members *members, uint64_t worker, const shoal_etag *
     return SHOAL_OK;
 }
 
-/* Forgets those whose record is not there any more. */
+/* Forgets those whose record is gone. */
 static void drop_absent(job_members *members)
 {
     int64_t kept = 0;
@@ -94,10 +94,10 @@ bool job_members_alive(const job_members *members, uint64_t worker, double lease
     return peer && members->listed_at <= base_time_after(peer->changed, lease);
 }
 
-/* Several gets at once, for stores that take their time: where hundreds have come, who leads reads of each of them. */
+/* Several gets at once, for slow stores: if hundreds have joined, the leader reads the record of each. */
 enum { READERS = 8 };
 
-/* Reads what a new worker's record says of its place; one that vanished meanwhile is no member. */
+/* Reads a new worker's slots and roles from its record; one that vanished meanwhile is not a member. */
 static int read_peer(void *context, int64_t i)
 {
     job_run *run = context;

@@ -6,13 +6,13 @@
 #include "engine/store/job_run.h"
 #include "learn/partial.h"
 
-/* This round's model, the next one's, the bytes of one of them on their way, and what a learner derives from it. */
+/* This round's model, the next one's, the bytes of one in transit, and what a learner derives from it. */
 enum { MODEL_COPIES = 4 };
 
 /* The program itself, its threads and its connections. */
 static const int64_t PROGRAM = 16 << 20;
 
-/* What a partial takes besides its cells. */
+/* The overhead of a partial. */
 enum { PARTIAL_HEAD = 4096 };
 
 /* ---- sums that stop at the end ----------------------------------------------------------------------------------- */
@@ -41,8 +41,7 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- partials ---------------------------------------------------------------------------------------------------- */
 
-/* One partial but for its ROW cells.  Cells begin with cache lines, and records that come are there beside those
- * that stay. */
+/* One partial but for its ROW cells.  Cells start at cache lines, and new records are held beside the old ones. */
 static int64_t values_bytes(const shoal_layout *layout)
 {
     int64_t bytes = PARTIAL_HEAD;
@@ -161,7 +160,7 @@ static int64_t slice_bytes(const job_spec *spec, const shoal_layout *layout, con
 {
     int64_t a_row =
         add_bytes(add_bytes(bytes_of(layout->memo_row_bytes), row_bytes(layout)), spec->shape.weighted ? 8 : 0);
-    int64_t partials = times(layout->memo_row_bytes ? 2 : 1, values_bytes(layout)); /* one is carried on */
+    int64_t partials = times(layout->memo_row_bytes ? 2 : 1, values_bytes(layout)); /* one is carried over */
     return add_bytes(add_bytes(times(slice_rows(spec), a_row), partials), held_rows_bytes(spec, means));
 }
 
@@ -175,7 +174,7 @@ static int64_t kept_bytes(const shoal_round *round)
         bytes = add_bytes(bytes, part);
         largest = part > largest ? part : largest;
     }
-    return add_bytes(bytes, largest); /* one is on its way */
+    return add_bytes(bytes, largest); /* one is in transit */
 }
 
 static int64_t notes_bytes(const job_spec *spec)

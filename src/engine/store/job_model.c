@@ -241,7 +241,7 @@ int job_model_decode(job_model **out, int64_t number, const void *bytes, size_t 
         status = read_trailer(&in, &model->trailer);
     if (status == SHOAL_OK && (!base_reader_done(&inner) || !base_reader_done(&in) || model->number != number ||
                                (model->round && model->round->number != number)))
-        status = shoal_fail(SHOAL_BROKEN, "a model that is not that of round %lld", (long long)number);
+        status = shoal_fail(SHOAL_BROKEN, "a model of another round than %lld", (long long)number);
     if (status < 0) {
         job_model_free(&model);
         return status;

@@ -20,10 +20,10 @@ typedef struct job_member {
     uint32_t slots, roles;
 } job_member;
 
-/* A round that was finished, as traces and progress tell it. */
+/* A finished round, as traces and progress report it. */
 typedef struct job_step {
     int64_t number, step, steps;
-    double objective, change, seconds; /* seconds from the job's start to its end, as those who led it saw them */
+    double objective, change, seconds; /* seconds from the job's start to its end, as its leaders saw them */
     char phase[24];
 } job_step;
 
@@ -49,7 +49,7 @@ typedef struct job_model {
     int status;
     char *message;
     uint32_t check; /* CRC32C of the content: pieces name it */
-    bool unread;    /* an end that is larger than may be held here: nothing but its state is known */
+    bool unread;    /* an end too large to hold here: only its state is known */
     job_trailer trailer;
 } job_model;
 
@@ -62,18 +62,18 @@ int job_model_encode(void **out, size_t *size, job_model *model);
 int job_model_decode(job_model **out, int64_t number, const void *bytes, size_t size);
 /* Round 0, which is in the spec; its trailer assigns nothing.  Takes a copy of the spec's round. */
 int job_model_first(job_model **out, const job_spec *spec);
-/* Gets model `number` > 0; SHOAL_ABSENT when it is not there. */
+/* Gets model `number` > 0; SHOAL_ABSENT if it is not there. */
 int job_model_get(job_model **out, shoal_store *store, const char *id, int64_t number, int64_t deadline);
 /* The same once it is there; SHOAL_ABSENT when it is not at the moment `until`. */
 int job_model_await(job_model **out, shoal_store *store, const char *id, int64_t number, int64_t until,
                     int64_t deadline);
 
-/* The first bytes of model `number`: what it says it is, and how many bytes the blob has.  It may be of any size, and
- * nothing else of it is known.  SHOAL_BROKEN when these are not the first bytes of that model. */
+/* The first bytes of model `number`: what it claims to be, and the size of the blob, which may be anything.
+ * SHOAL_BROKEN if these are not the first bytes of that model. */
 int job_model_peek(shoal_job_state *state, int64_t *whole, shoal_store *store, const char *id, int64_t number,
                    int64_t deadline);
 
-/* Whether a model's round or result is the learner's, for the rows of this job, whose round 0 was checked: SHOAL_BROKEN
+/* Whether a model's round or result fits the learner and the rows of this job, whose round 0 was checked: SHOAL_BROKEN
  * otherwise. */
 int job_model_check(const job_model *model, const job_spec *spec, const shoal_algorithm *algorithm);
 /* The same for a caller that knows the job's learner only if it is among `algorithms`, and nothing of its round 0;

@@ -1,4 +1,4 @@
-/* Pieces: partials with the name of what they are, put, fetched and added up.  See job_run.h. */
+/* Pieces: partials labelled with what they are; putting, fetching and adding them up.  See job_run.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ int job_piece_sum(shoal_partial **out, job_run *run, int64_t piece)
     return SHOAL_OK;
 }
 
-/* Sums of the last round are cleared for this one where they fit; rows may have been taken by a result. */
+/* Sums of the last round are cleared and reused where they fit; a result may have taken the rows. */
 static void clear_sums(job_run *run)
 {
     const shoal_layout *layout = &run->model->round->layout;
@@ -129,8 +129,8 @@ static void write_head(base_writer *out, const job_run *run, int64_t piece)
         base_write_u64(out, run->maker[slice++]);
 }
 
-/* A piece is what its name says: of this round, computed from this very model, of all rows of its slices and no others.
- * When it was put and who mapped these are only hints. */
+/* A piece must be what its name says: of this round, computed from this very model, of exactly the rows of its slices.
+ * When it was put and who mapped its slices are only hints. */
 static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t counter[JOB_COUNTERS])
 {
     int64_t round = base_read_i64(in), named = base_read_i64(in);
@@ -200,7 +200,7 @@ int job_piece_put(job_run *run, int64_t piece)
         status = shoal_store_put_framed(run->store, key.text, JOB_KIND_PIECE, writer.data, writer.size, SHOAL_NOTHING,
                                         NULL, job_deadline(run));
     base_writer_release(&writer);
-    /* Another's copy has the same content, and if nobody can tell whose came first it is there all the same. */
+    /* Another worker's copy has the same content, so it does not matter whose came first. */
     return status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN ? SHOAL_OK : status;
 }
 
@@ -237,7 +237,7 @@ static int take_piece(job_run *run, int64_t piece, int status, const shoal_blob 
     return SHOAL_OK;
 }
 
-/* Several gets at once, for stores that take their time. */
+/* Several gets at once, for slow stores. */
 enum { FETCHERS = 8 };
 
 typedef struct fetch {
@@ -248,7 +248,7 @@ typedef struct fetch {
     int64_t share; /* bytes of one whose layout does not bound it */
 } fetch;
 
-/* The most bytes that a piece can have by its layout; INT64_MAX when that does not tell. */
+/* The most bytes that a piece can have by its layout; INT64_MAX if the layout sets no limit. */
 static int64_t most_bytes(const job_run *run, int64_t piece)
 {
     int64_t slice, end, first, rows;
@@ -275,8 +275,8 @@ static int fetch_one(void *context, int64_t i)
     return status == SHOAL_ABSENT || status == SHOAL_BROKEN || is_large ? SHOAL_OK : status;
 }
 
-/* A piece that took more than its share is fetched alone.  What no worker of this memory could hold may be a
- * stranger's, and is removed once; if another as large is made, this worker can't merge the job's pieces. */
+/* A piece that exceeds its share of memory is fetched alone.  One that no worker with this memory could hold may be
+ * forged, and is removed once; if another as large appears, this worker can't merge the job's pieces. */
 static int take_large(job_run *run, int64_t piece, int64_t *came)
 {
     job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, piece);
@@ -293,8 +293,8 @@ static int take_large(job_run *run, int64_t piece, int64_t *came)
     return status;
 }
 
-/* All that are fetched at once are here before the first is merged: together they take what the round's layout lets
- * them take, which the worker's memory was planned for, or no more than one blob may. */
+/* All pieces fetched at once are in memory before the first is merged: together they take what the round's layout
+ * allows, which the worker's memory was planned for, or no more than one blob may. */
 static int fetch_list(job_run *run, const int64_t *piece, int64_t count, int64_t *came)
 {
     fetch work = {.run = run, .piece = piece, .share = run->memory.blob / count};
@@ -323,7 +323,7 @@ int job_piece_await(job_run *run, int64_t piece, int64_t until, int64_t *came)
     shoal_blob blob = {0};
     *came = 0;
     int status = shoal_store_await_framed(run->store, key.text, JOB_KIND_PIECE, until, &blob, job_deadline(run));
-    if (status == SHOAL_MEMORY) /* it is there, and a get tells whether it is too large to be a piece */
+    if (status == SHOAL_MEMORY) /* it is there; a get shows whether it is too large to be a piece */
         return fetch_list(run, &piece, 1, came);
     if (status == SHOAL_OK || status == SHOAL_ABSENT || status == SHOAL_BROKEN)
         status = take_piece(run, piece, status, &blob, came);

@@ -72,7 +72,7 @@ int job_record_decode(job_record *out, const void *bytes, size_t size)
         out->counts.causes[i] = base_read_i64(&in);
     base_read_text(&in, out->state, sizeof out->state);
     base_read_text(&in, out->log, sizeof out->log);
-    return base_reader_done(&in) ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "no record of a worker");
+    return base_reader_done(&in) ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "not a worker's record");
 }
 
 /* Texts and numbers of a record take less. */

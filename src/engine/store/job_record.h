@@ -1,5 +1,5 @@
-/* A worker's record: that it lives, what it is, what it did.  Rewritten every third of a lease by a thread of its
- * own. */
+/* A worker's record: that it is alive, what it is, what it did.  Rewritten every third of a lease by a separate
+ * thread. */
 #ifndef JOB_RECORD_H
 #define JOB_RECORD_H
 
@@ -17,9 +17,9 @@ typedef struct job_record {
     int64_t beats;                /* how often it was written */
     double seconds;               /* since it joined */
     int64_t round;                /* it is in */
-    int64_t rescuing;             /* the piece it computes for someone who died, in that round; -1 for none */
-    int64_t deaths;               /* how many in a row had died over that piece when it began */
-    int64_t maps, doubled;        /* pieces mapped; computed for someone else */
+    int64_t rescuing;             /* the piece it computes for a dead worker in that round; -1 for none */
+    int64_t deaths;               /* how many workers in a row had died of that piece before */
+    int64_t maps, doubled;        /* pieces mapped; pieces computed for others */
     int64_t fetched, hits, bytes; /* slices fetched, found in the cache; bytes fetched */
     shoal_store_counts counts;
     char state[400];         /* "working", "left: SIGTERM", "done" */

@@ -124,11 +124,11 @@ static int fail_denied(const job_roots *roots, const char *what, const char *pat
 int job_roots_open_file(int *out, const job_roots *roots, const char *path)
 {
     struct stat about;
-    char *real = realpath(path, NULL); /* only a name: whatever it is by now, it is opened without following a link */
+    char *real = realpath(path, NULL); /* only a name: whatever it has become, it is opened without following links */
     const root *found = real ? find_folder(roots, real) : NULL;
     int status = SHOAL_OK;
     *out = -1;
-    if (!real && may_read_all(roots)) /* others learn nothing of what is there and what is not */
+    if (!real && may_read_all(roots)) /* others must not learn what exists */
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
     else if (!found)
         status = fail_denied(roots, "file", path);

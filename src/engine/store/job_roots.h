@@ -11,8 +11,8 @@
 
 typedef struct job_roots job_roots;
 
-/* From a list with commas between: folders, which must exist, and URLs of stores, with a prefix or without; NULL or
- * "" for none.  SHOAL_USAGE with a sentence for anything else. */
+/* From a comma-separated list of folders, which must exist, and URLs of stores, with or without a prefix; NULL or ""
+ * for none.  SHOAL_USAGE with a sentence for anything else. */
 int job_roots_new(job_roots **out, const char *list);
 void job_roots_free(job_roots **roots);
 

@@ -11,13 +11,13 @@
 /* How many workers may die of one piece in one round before it is blamed. */
 enum { DEATHS_MOST = 3 };
 
-/* Messages that say nothing and are passed over before the worker looks at what else there is to do. */
+/* How many useless messages are skipped before the worker looks for something else to do. */
 enum { RUBBISH_AT_ONCE = 100 };
 
-/* Rounds after which a worker that never has to wait tidies up all the same. */
+/* Rounds after which a worker that never has to wait tidies up anyway. */
 enum { SWEEP_EVERY = 8 };
 
-/* Seconds for which a look is good enough to make something for somebody else. */
+/* Seconds for which a look is recent enough to start on another worker's piece. */
 static const double look_holds = 0.1;
 
 static int64_t top_of(const job_run *run)
@@ -31,7 +31,7 @@ static void read_assignment(job_run *run)
 {
     const job_trailer *trailer = &run->model->trailer;
     if (trailer->pieces != run->spec->tree.pieces)
-        return; /* round 0, or a trailer that is no use */
+        return; /* round 0, or a useless trailer */
     for (int64_t i = 0; i < trailer->pieces; i++) {
         int32_t holder = trailer->holder[i];
         if (holder < 0)
@@ -51,8 +51,8 @@ void job_round_open_queues(job_run *run)
         run->queue_open[i] = run->model->number == 0 && (run->record.roles & queue_role[i]);
 }
 
-/* How many pieces of a kind are this worker's share, as far as the spec says how many will come.  The product can't
- * overflow: slots are fewer than workers there, which are JOB_WORKERS_MOST at most, and pieces fewer than twice
+/* This worker's share of the pieces of a kind, if the spec says how many workers will come.  The product can't
+ * overflow: slots are fewer than the expected workers, at most JOB_WORKERS_MOST, and pieces fewer than twice
  * JOB_SLICES_MOST. */
 static int64_t share_of(const job_run *run, int queue)
 {
@@ -62,8 +62,8 @@ static int64_t share_of(const job_run *run, int queue)
     return workers > slots ? (all * slots + workers - 1) / workers : all;
 }
 
-/* Takes one message, which says which piece to make; it is finished at once, since a worker that dies is noticed
- * anyway.  *piece is -1 when it names none: others may write to the queue. */
+/* Takes one message, which names a piece to make; it is acknowledged at once, since a worker's death is noticed anyway.
+ * *piece is -1 if it names none: others may write to the queue. */
 static int take_message(job_run *run, int queue, int64_t *piece)
 {
     job_key name = job_key_of(run->spec->id, queue_name[queue]);
@@ -142,7 +142,7 @@ static int64_t choose_to_drop(const job_run *run, int64_t slice)
     return chosen;
 }
 
-/* Lets go of slices until `more` fit into memory.  A partial that is only here is put first: the store has room for
+/* Releases slices until `more` fit into memory.  A partial that exists only here is put first: the store has room for
  * it. */
 static int make_place(job_run *run, int64_t slice, int64_t more)
 {
@@ -165,7 +165,7 @@ static int make_place(job_run *run, int64_t slice, int64_t more)
     return status;
 }
 
-/* A slice is brought here when it is first mapped, and stays while it is this worker's and fits. */
+/* A slice is loaded when it is first mapped, and stays while it is this worker's and fits. */
 static int hold_slice(job_run *run, int64_t slice)
 {
     job_held *held = &run->held[slice];
@@ -202,7 +202,7 @@ static int note_lacking(job_run *run, int64_t slice)
     return job_lead_fail(run, SHOAL_INVALID, text);
 }
 
-/* Only now it is known how much scratch the round needs, for which the slices make room before it is written to. */
+/* Only now is it known how much scratch the round needs; slices make room for it before it is used. */
 static int begin_mapping(job_run *run, int64_t slice)
 {
     if (run->begun)
@@ -249,7 +249,7 @@ static int merge_piece(job_run *run, int64_t piece)
     job_tree_children(&run->spec->tree, piece, &first, &end);
     for (int64_t child = first; status == SHOAL_OK && child < end; child++) {
         if (!(run->flag[child] & JOB_HERE))
-            return SHOAL_OK; /* it went away meanwhile: decide anew */
+            return SHOAL_OK; /* it vanished meanwhile: decide again */
         status = job_piece_add(run, child);
     }
     if (status == SHOAL_OK)
@@ -262,8 +262,8 @@ static int merge_piece(job_run *run, int64_t piece)
     return piece == top_of(run) ? job_lead(run) : SHOAL_OK;
 }
 
-/* What is waited for from now on: a piece of a group (its parent), or the next model (-1).  What there is to tidy up is
- * done meanwhile. */
+/* Sets what is waited for from now on: a piece of a group (its parent), or the next model (-1).  Tidying up is done
+ * meanwhile. */
 static int begin_waiting(job_run *run, int64_t piece, int64_t parent)
 {
     int status = SHOAL_OK;
@@ -338,8 +338,8 @@ static int await_model(job_run *run)
 
 /* ---- helping out ------------------------------------------------------------------------------------------------- */
 
-/* How many have died in a row over this piece, by the record of one of them: one that died while it made the piece for
- * somebody else, in this round.  0 when the record is of another.  Workers that died at the same time, as when a whole
+/* How many workers have died in a row of this piece, by the record of one that died while it made the piece for another
+ * worker in this round.  0 if the record is about something else.  Workers that died at the same time, as when a whole
  * site goes down, did not die in a row. */
 static int64_t died_of(job_run *run, int64_t piece, const char *key)
 {
@@ -383,14 +383,13 @@ static int announce_rescue(job_run *run, int64_t piece)
     int64_t deaths = 0;
     bool slice = piece < run->spec->slices;
     if (!slice ||
-        !(run->model->number == 0 || (run->flag[piece] & JOB_ORPHAN))) /* who has it in round 0, nobody knows */
+        !(run->model->number == 0 || (run->flag[piece] & JOB_ORPHAN))) /* in round 0 nobody knows who has it */
         return SHOAL_OK;
     int status = count_deaths(run, piece, &deaths);
     if (status == SHOAL_OK && deaths >= DEATHS_MOST) {
         char text[256];
         int64_t first = job_slice_first_row(run->spec, piece);
-        snprintf(text, sizeof text,
-                 "%lld workers in a row died while they mapped rows %lld to %lld of %s in round %lld",
+        snprintf(text, sizeof text, "%lld workers in a row died while mapping rows %lld to %lld of %s in round %lld",
                  (long long)deaths, (long long)first + 1, (long long)(first + job_slice_rows(run->spec, piece)),
                  run->spec->data_name, (long long)run->model->number);
         return job_lead_fail(run, SHOAL_INVALID, text);
@@ -417,7 +416,7 @@ static int act(job_run *run, job_action action)
     case JOB_MAP: status = map_slice(run, action.piece); break;
     case JOB_PUT:
         if (action.piece < run->spec->slices && !run->held[action.piece].partial) {
-            run->flag[action.piece] &= (unsigned char)~JOB_HERE; /* it was let go, and the store forgot it */
+            run->flag[action.piece] &= (unsigned char)~JOB_HERE; /* it was released, and the store forgot it */
             break;
         }
         status = job_piece_put(run, action.piece);
@@ -438,8 +437,8 @@ static int act(job_run *run, job_action action)
 
 /* ---- the round --------------------------------------------------------------------------------------------------- */
 
-/* Tells the store what this worker will wait for: what others make of the groups that it merges, and the next model if
- * that is another's. */
+/* Tells the store what this worker will wait for: the others' pieces of the groups that it merges, and the next model
+ * if another makes it. */
 static void expect_others(job_run *run)
 {
     const job_tree *tree = &run->spec->tree;
@@ -470,12 +469,12 @@ static void begin_round(job_run *run)
     job_pace_begin(run);
     if (job_store_awaits(run->store)) {
         expect_others(run);
-    } else { /* whatever comes from now on is noticed by the first wait, so that it need not begin with a look */
+    } else { /* the first wait notices whatever comes from now on, so that it need not begin with a look */
         run->seen_model = 0;
         shoal_store_wait(run->store, job_key_model(run->spec->id, run->model->number + 1).text, &run->seen_model, 0);
     }
     if (!run->members.listed_at)
-        run->pace.look_at = 0; /* just joined: whoever was to do this round may be gone */
+        run->pace.look_at = 0; /* just joined: the workers assigned to this round may be gone */
 }
 
 static job_action choose_action(job_run *run)
@@ -503,7 +502,8 @@ static int do_step(job_run *run)
     job_action action = choose_action(run);
     if (action.rescue && base_now() >= base_time_after(run->looked_at, look_holds) && !job_leaving(run)) {
         status = job_look(run);
-        action = choose_action(run); /* and done at once: what comes between may take longer than a look holds */
+        action = choose_action(run); /* and done at once: anything in between may take longer than a look stays
+                                      * recent */
     }
     return status < 0 || run->next || job_leaving(run) ? status : act(run, action);
 }

@@ -1,8 +1,7 @@
-/* Bringing the rows of slices.  See job_rows.h.
+/* Loading the rows of slices.  See job_rows.h.
  *
- * Whatever the source, the bytes are those that the spec vouches for before a learner sees them: by SHA-256, by the
- * blob's etag, or because they are made from an address.  What fails that is the data's fault and never the
- * worker's. */
+ * Whatever the source, bytes are checked against the spec before a learner sees them: by SHA-256, by the blob's etag,
+ * or because they are made from an address.  A mismatch is a fault of the data, never of the worker. */
 #include "engine/store/job_rows.h"
 
 #include <errno.h>
@@ -24,16 +23,16 @@ struct job_loader {
     shoal_store *store;
     job_cache *cache; /* NULL where fetching is as cheap */
     job_roots *roots; /* what may be read besides the job's own store */
-    bool trusted;     /* the spec is one that somebody vouched for */
-    char *data_url;   /* of a store that stands in for the one that ranges are in; NULL for none */
+    bool trusted;     /* someone vouched for the spec */
+    char *data_url;   /* of a store that replaces the one that ranges are in; NULL for none */
     int threads;
     int64_t kept_rows;             /* as in job_loader_options */
     shoal_data *generator;         /* GENERATED */
-    _Atomic(shoal_store *) opened; /* RANGES in another store, once it is needed */
+    _Atomic(shoal_store *) opened; /* RANGES in another store, opened when first needed */
     atomic_llong hits, fetched, bytes;
 };
 
-/* Bytes and what keeps them there: one of the two, or none. */
+/* Bytes and what holds them: one of the two, or neither. */
 typedef struct held {
     const void *data;
     job_cached cached;
@@ -54,19 +53,19 @@ struct job_rows {
 
 /* ---- the loader -------------------------------------------------------------------------------------------------- */
 
-/* Opens the address and checks that it gives what the spec describes. */
+/* Opens the address and checks that it yields what the spec describes. */
 static int open_generator(job_loader *loader)
 {
     const job_spec *spec = loader->spec;
     const shoal_shape *shape = &spec->shape;
     if (strncmp(spec->place, "gen:", 4) != 0)
-        return shoal_fail(SHOAL_INVALID, "job %s: '%s' is no gen: address", spec->id, spec->place);
+        return shoal_fail(SHOAL_INVALID, "job %s: '%s' is not a gen: address", spec->id, spec->place);
     int status = shoal_data_open(&loader->generator, spec->place, NULL);
     if (status == SHOAL_OK &&
         (shoal_data_rows(loader->generator) != shape->rows || shoal_data_columns(loader->generator) != shape->columns ||
          shoal_data_type(loader->generator) != shape->type))
         status =
-            shoal_fail(SHOAL_INVALID, "job %s: %s gives other rows than the job was made for", spec->id, spec->place);
+            shoal_fail(SHOAL_INVALID, "job %s: %s yields other rows than the job was made for", spec->id, spec->place);
     return status;
 }
 
@@ -155,7 +154,7 @@ static bool hold_cached(held *out, job_loader *loader, const unsigned char *id, 
     return true;
 }
 
-/* Gets bytes whose number the spec tells, so that memory is taken for no more, however large the blob is. */
+/* Gets as many bytes as the spec says, so that no more memory is used, however large the blob is. */
 static int fetch_bytes(held *out, shoal_blob *about, shoal_store *store, const char *key, int64_t offset, size_t size,
                        const shoal_etag *etag, int64_t deadline)
 {
@@ -165,7 +164,7 @@ static int fetch_bytes(held *out, shoal_blob *about, shoal_store *store, const c
     return status;
 }
 
-/* What was fetched and found right: counted, kept, and the caller's. */
+/* Bytes that were fetched and checked: counts and caches them, and hands them to the caller. */
 static void hold_fetched(held *out, job_loader *loader, const unsigned char *id, size_t size)
 {
     out->data = out->memory;
@@ -226,7 +225,7 @@ static int ranges_store(shoal_store **out, job_loader *loader, int64_t deadline)
     return status;
 }
 
-/* There are no hashes of ranges, so the name of one in the cache is that of its version. */
+/* Ranges have no hashes, so in the cache they are named by the blob's version. */
 static int name_range(unsigned char id[BASE_HASH_SIZE], shoal_store *store, const job_spec *spec, int64_t offset,
                       size_t size)
 {
@@ -240,7 +239,7 @@ static int name_range(unsigned char id[BASE_HASH_SIZE], shoal_store *store, cons
     return status;
 }
 
-/* Nobody looked at these bytes before: a bool that is neither 0 nor 1 counts as 1, as where files are read. */
+/* These bytes have not been checked: a bool that is neither 0 nor 1 counts as 1, as it does in files. */
 static void clean_bools(unsigned char *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -278,7 +277,7 @@ static int fetch_range(job_rows *rows, size_t size, bool *hit, int64_t deadline)
     return SHOAL_OK;
 }
 
-/* Reads instead of looking at the mapping: a file that shrinks meanwhile is then an error and not a signal. */
+/* Reads the file instead of its mapping: if it shrinks meanwhile, that is an error and not a signal. */
 static int hash_file(const job_rows *rows, int file, int64_t offset, size_t size)
 {
     enum { STEP = 1 << 20 };
@@ -474,7 +473,7 @@ int job_rows_check(const job_rows *rows)
     const char *place = rows->loader->spec->place;
     struct stat now;
     if (job_cached_is_lost(&rows->values.cached) || job_cached_is_lost(&rows->weights.cached))
-        return shoal_fail(SHOAL_SYSTEM, "job %s: a file in %s (--cache) shrank or can't be read any more",
+        return shoal_fail(SHOAL_SYSTEM, "job %s: a file in %s (--cache) shrank or can no longer be read",
                           rows->loader->spec->id, job_cache_folder(rows->loader->cache));
     if (!rows->mapped)
         return SHOAL_OK;
@@ -486,6 +485,6 @@ int job_rows_check(const job_rows *rows)
         now.st_mtim.tv_sec != seen->st_mtim.tv_sec || now.st_mtim.tv_nsec != seen->st_mtim.tv_nsec)
         return fail_changed(rows, place, "the file was written to or replaced");
     if (base_mapped_is_lost(rows->mapped))
-        return fail_changed(rows, place, "the file could not be read any more");
+        return fail_changed(rows, place, "the file can no longer be read");
     return SHOAL_OK;
 }

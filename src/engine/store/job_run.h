@@ -32,7 +32,7 @@ typedef struct job_beat job_beat;
 /* Puts the record and keeps rewriting it every third of a lease. */
 int job_beat_start(job_beat **out, shoal_store *store, const char *id, double lease, const job_record *record,
                    int64_t deadline);
-/* What the record says from its next writing on. */
+/* Sets what the record says from its next writing on. */
 void job_beat_set(job_beat *beat, const job_record *record);
 /* Writes it now, from the calling thread. */
 int job_beat_now(job_beat *beat, int64_t deadline);
@@ -55,7 +55,7 @@ typedef struct job_peer {
 typedef struct job_members {
     job_peer *peer;
     int64_t peers, room;
-    int64_t listed_at; /* when the last listing was asked for; 0 for never */
+    int64_t listed_at; /* when the last listing was requested; 0 for never */
 } job_members;
 
 void job_members_release(job_members *members);
@@ -63,14 +63,14 @@ void job_members_release(job_members *members);
 int job_members_list(job_members *members, shoal_store *store, const char *id, int64_t deadline);
 bool job_members_alive(const job_members *members, uint64_t worker, double lease);
 struct job_run;
-/* The live ones for a trailer; reads the record of those that are new. */
+/* The live members for a trailer; reads the records of new ones. */
 int job_members_write(job_trailer *out, struct job_run *run);
 /* Moves records that have been silent for three leases out of the way. */
 int job_members_retire(struct job_run *run);
 
 /* ---- when to look again (job_wait.c) ----------------------------------------------------------------------------- */
 
-/* When what others make of a group was there in the last rounds of a phase, by the level of the group. */
+/* When the others' pieces of a group were there in the last rounds of a phase, by the level of the group. */
 typedef struct job_habit {
     char phase[24];
     job_guess children[JOB_LEVELS_MOST];
@@ -102,31 +102,31 @@ typedef struct job_pace {
 void job_pace_begin(struct job_run *run);
 /* How long its own slices took: others may take as long. */
 void job_pace_mapped(struct job_run *run, double seconds);
-/* Something was made for somebody who is only late: the next thing after a pause, in which that may come. */
+/* Something was made for a worker that may only be late: wait before the next thing, so that it can catch up. */
 void job_pace_helped(struct job_run *run);
 /* After a look: when the next one is due. */
 void job_pace_looked(struct job_run *run);
-/* Something else is waited for from now on. */
+/* From now on something else is waited for. */
 void job_pace_wait_anew(struct job_run *run);
-/* A request that was sent at that moment has been answered, and brought something or not. */
+/* A request sent at that moment has been answered, with or without something. */
 void job_pace_note_trip(struct job_run *run, int64_t sent, bool brought);
-/* What is waited for was asked for at that moment.  `came`: how many things were there; `all`: nothing is missing
- * any more. */
+/* What is waited for was requested at that moment.  `came`: how many things were there; `all`: nothing is missing any
+ * more. */
 void job_pace_note_answer(struct job_run *run, int64_t sent, int64_t came, bool all);
 /* After that, when all children of a group are there. */
 void job_pace_note_children(struct job_run *run, int64_t sent, job_guess *guess);
-/* run->next is there: when it was put. */
+/* run->next is there: works out when it was put. */
 void job_pace_note_round(struct job_run *run);
-/* Seconds after this round's model that something which is put now will be there. */
+/* How many seconds after this round's model something put now will be there. */
 double job_pace_put_after(const struct job_run *run);
-/* Seconds after this round's model from which on the next may be there; 0 when unknown. */
+/* Seconds after this round's model at which the next may be there; 0 if unknown. */
 double job_pace_early(const struct job_run *run);
 /* Waits for a change of `name` (a key, or what keys start with), or until a moment of the pace comes, or the worker is
  * told to leave.  On a store that does not wake it sleeps until it is time to ask for something that may be there after
  * `early` seconds. */
 void job_pace_wait(struct job_run *run, const char *name, uint32_t *seen, double early);
-/* Until when to wait for something that the store itself waits for: the next of the round's moments, and never long,
- * for the worker may be told to leave. */
+/* How long to wait for something on a store that wakes: until the next of the round's moments, and never long, since
+ * the worker may be told to leave. */
 int64_t job_pace_until(const struct job_run *run);
 /* What is known of the children of groups of that level, in rounds like this one. */
 job_guess *job_pace_children(struct job_run *run, int level);
@@ -148,7 +148,7 @@ typedef struct job_put {
     int64_t round, piece;
 } job_put;
 
-/* The rounds in which what a round keeps was born, the first and the last. */
+/* The first and last round that made what a round keeps. */
 typedef struct job_span {
     int64_t first, last;
 } job_span;
@@ -182,7 +182,7 @@ typedef struct job_run {
     job_pace pace;
 
     job_model *model;  /* of the round that is being done */
-    job_model *next;   /* the one after it, once it is here; or an older one, where what this one keeps was lost */
+    job_model *next;   /* the next one, once it is here; or an older one, if what this one keeps was lost */
     bool next_is_mine; /* it was put by this worker */
     bool led;          /* this worker has put a model of the job */
 
@@ -192,9 +192,9 @@ typedef struct job_run {
     int64_t (*counter)[JOB_COUNTERS]; /* what its maps counted, and how many pieces were made for others */
     shoal_partial **sum;              /* of groups, NULL while nothing was added */
     job_held *held;                   /* of slices */
-    uint64_t *maker;                  /* of slices: who mapped it, as far as its piece came here; 0 when not known */
+    uint64_t *maker;                  /* of slices: who mapped it, if its piece was seen here; 0 if unknown */
     bool begun;                       /* the mapper knows this round */
-    int64_t looked_at;                /* when it last knew where things stand; 0 once it made something for another */
+    int64_t looked_at;                /* when it last looked; 0 once it made something for another */
     int64_t waiting_for;              /* a piece, -1 for the next model, -2 for nothing */
     uint32_t seen_child, seen_model;  /* for shoal_store_wait on it, and on the next model */
     bool queue_open[3];               /* round 0: the queues map, reduce, last may have something */
@@ -206,15 +206,15 @@ typedef struct job_run {
     int64_t swept_in;     /* round in which it last tidied up */
     int64_t swept_at;     /* when it last listed for leftovers */
     int64_t swept_models; /* models before this round have been removed */
-    int64_t watches_from; /* since when it has seen who is alive: a lease later it knows who is dead */
-    int64_t known_at;     /* when the store last had the job as this worker knows it */
+    int64_t watches_from; /* since when it has watched who is alive: a lease later it knows who is dead */
+    int64_t known_at;     /* when the store last agreed with what this worker knows of the job */
     job_memory memory;    /* what this round needs, and how many slices may be held */
-    bool has_its_own;     /* it has made the model itself that it is about to read */
-    bool is_blamed;       /* the learner can't go on from this round as the store has it */
+    bool has_its_own;     /* this worker made the model that it is about to read */
+    bool is_blamed;       /* the learner can't continue from this round as the store has it */
     int64_t distrusted;   /* the newest round of which this worker removed what the store had */
     int distrusts;        /* rounds of which this worker removed what the store had */
     int64_t lacking_from; /* since when rows have been missing; 0 when they are not */
-    /* Models that stay while younger ones may be forgotten by the store; round 0 for none. */
+    /* Models that stay while the store may forget newer ones; round 0 for none. */
     struct job_checkpoint {
         int64_t round, at;
         job_span span; /* of what it keeps */
@@ -234,7 +234,7 @@ static inline int job_blame(job_run *run, int status)
     run->is_blamed |= status == SHOAL_BROKEN;
     return status;
 }
-/* Gets a model; SHOAL_ABSENT when it is not there, or was damaged and has been removed: it is computed again. */
+/* Gets a model; SHOAL_ABSENT if it is not there, or was damaged and has been removed: it is computed again. */
 int job_take_model(job_model **out, job_run *run, int64_t number);
 /* The same once it is there; SHOAL_ABSENT at the moment `until`. */
 int job_await_model(job_model **out, job_run *run, int64_t number, int64_t until);
@@ -246,13 +246,13 @@ void job_log(job_run *run, const char *format, ...) SHOAL_PRINTF(2, 3);
 /* Does the round run->model until run->next is there. */
 int job_round_do(job_run *run);
 void job_round_release(job_run *run);
-/* Lets go of all rows, with their memos and partials. */
+/* Releases all rows, with their memos and partials. */
 void job_round_drop_slices(job_run *run);
 /* In round 0 the queues may have something again. */
 void job_round_open_queues(job_run *run);
 
-/* Finds out where things stand: what is in the store, who is alive, whether the round is over (then run->next is
- * there).  Puts back what the store has forgotten.  SHOAL_ABSENT when the job was removed.  In job_look.c. */
+/* Finds out the state of the job: what is in the store, who is alive, whether the round is over (then run->next is
+ * set).  Puts back what the store has forgotten.  SHOAL_ABSENT when the job was removed.  In job_look.c. */
 int job_look(job_run *run);
 
 /* ---- pieces (job_piece.c) ---------------------------------------------------------------------------------------- */
@@ -264,31 +264,31 @@ enum { JOB_PIECE_HEAD = 2 * sizeof(int64_t) + sizeof(uint32_t) + sizeof(double) 
 
 /* Readies flags, sums and counters for the round run->model. */
 void job_piece_begin(job_run *run);
-/* Adds one's own slice or group, which is here, to its parent's sum. */
+/* Adds this worker's own slice or group, which is here, to its parent's sum. */
 int job_piece_add(job_run *run, int64_t piece);
 /* Adds bytes from the store to the sum of the piece's parent.  SHOAL_BROKEN when they are not that piece of this
  * round. */
 int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t size);
 int job_piece_put(job_run *run, int64_t piece);
-/* Whether what lies under that key says that it was computed from run->model, or is too short to say anything; false
- * when nothing is there. */
+/* Whether what is under that key says that it was computed from run->model, or is too short to say; false if nothing is
+ * there. */
 int job_piece_is_of_model(bool *out, job_run *run, const char *key);
-/* Gets those of the children of `parent` that are not here and adds them.  *came counts them; with `only_first` it asks
- * for one first, and for the others if that is there. */
+/* Gets the missing children of `parent` and adds them.  *came counts them; with `only_first` it asks for one first, and
+ * for the others if that is there. */
 int job_piece_fetch(job_run *run, int64_t parent, bool only_first, int64_t *came);
 /* Gets a piece once it is there and adds it; *came is 0 when it was not by the moment `until`. */
 int job_piece_await(job_run *run, int64_t piece, int64_t until, int64_t *came);
 /* The sum of a group, with the memory of an earlier round where that fits. */
 int job_piece_sum(shoal_partial **out, job_run *run, int64_t piece);
 
-/* Whether a request takes no longer than the system call it is made of: threads would only get in each other's way. */
+/* Whether a request takes no longer than its system call: threads would only get in each other's way. */
 static inline bool job_store_is_near(const shoal_store *store)
 {
     shoal_store_traits traits = shoal_store_describe(store);
     return traits.wakes && !traits.far;
 }
 
-/* Whether the store is far and wakes: then it is told beforehand what will be wanted, and answers the moment that is
+/* Whether the store is remote and wakes: then it is told in advance what will be wanted, and answers the moment that is
  * there. */
 static inline bool job_store_awaits(const shoal_store *store)
 {
@@ -307,12 +307,12 @@ bool job_kept_here(const shoal_round *round);
 /* Puts what is new in the round, or all of it. */
 int job_kept_put(job_run *run, const shoal_round *round, bool all);
 /* Fetches what run->model's round keeps and this worker does not have.  SHOAL_ABSENT when some of it is nowhere: then
- * *lost is the round in which it was born. */
+ * *lost is the round that made it. */
 int job_kept_fetch(int64_t *lost, job_run *run);
 /* From run->model to run->next: takes over what both keep, and notes what is no longer needed if run->next was put by
  * this worker. */
 int job_kept_pass(job_run *run);
-/* Whether a checkpoint may keep what was born in that round. */
+/* Whether a checkpoint may keep what that round made. */
 bool job_kept_in_checkpoint(const job_run *run, int64_t born);
 /* What the model of a round keeps; everything when this worker has not seen it. */
 job_span job_kept_span(const job_run *run, int64_t round);
@@ -323,7 +323,7 @@ int job_kept_sweep(job_run *run, int64_t oldest);
 
 /* The top has been merged: makes the next model and puts it, or takes what another put; sets run->next. */
 int job_lead(job_run *run);
-/* What can be done for it while the top's children are not there yet. */
+/* What can be done in advance while the top's children are not there yet. */
 int job_lead_prepare(job_run *run);
 /* Ends the job: failed, with a status and a message. */
 int job_lead_fail(job_run *run, int failure, const char *message);
@@ -336,7 +336,7 @@ int job_lead_fail(job_run *run, int failure, const char *message);
 int job_sweep_own(job_run *run);
 /* Does that and, in the leader, removes old models and, now and then, what others left. */
 int job_sweep(job_run *run);
-/* After the end, which is run->model and another's: removes what this worker put since that one tidied up. */
+/* After the end, which is run->model and was put by another: removes what this worker put since that one tidied up. */
 int job_sweep_late(job_run *run);
 /* After the end, which is model `end`: removes what a finished job no longer needs. */
 int job_sweep_all(job_run *run, int64_t end);

@@ -168,7 +168,7 @@ static int choose_source(job_spec *spec, shoal_store *store, const shoal_data *d
         status = base_copy_text(&spec->store_url, place.address);
         return status == SHOAL_OK ? base_copy_text(&spec->place, place.key) : status;
     case DATA_IN_FILE:
-        /* A store that is on this machine has its workers here, too, unless some reach it through a pipe. */
+        /* A store on this machine has its workers here too, unless some reach it through a pipe. */
         spec->source = JOB_FILE;
         if (shoal_store_describe(store).wakes && !shoal_store_describe(store).far && !far)
             status = resolve_file(&spec->place, &place);

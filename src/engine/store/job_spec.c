@@ -1,7 +1,7 @@
 /* Specs: freeing, writing and fetching them.  Reading is in job_spec_read.c.
  *
- * A spec is the length of a JSON text in 32 bits, the text, and round 0.  The JSON is there for people and for later
- * versions, which must be able to tell what they can't read. */
+ * A spec is the length of a JSON text in 32 bits, the text, and round 0.  The JSON is there for people and for other
+ * versions, which must be able to say what they can't read. */
 #include "engine/store/job_spec.h"
 
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static json_t *data_json(const job_spec *spec)
     return data;
 }
 
-/* All hashes one after another, since tens of thousands of short texts would be much longer. */
+/* All hashes in one text, since tens of thousands of short texts would be much longer. */
 static json_t *hashes_json(const job_spec *spec, size_t offset)
 {
     size_t length = (size_t)spec->slices * 2 * BASE_HASH_SIZE;
@@ -141,7 +141,7 @@ static json_t *spec_json(const job_spec *spec)
 {
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)spec->fingerprint);
-    /* "o" takes what it is given, also when something else fails; a NULL fails. */
+    /* "o" takes ownership, even if something else fails; a NULL fails. */
     json_t *json =
         json_pack("{s:i, s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:f, s:I, s:I, s:f, s:s?}", "format", JOB_FORMAT, "id",
                   spec->id, "version", spec->version, "algorithm", spec->algorithm, "shape", shape_json(&spec->shape),
@@ -162,7 +162,7 @@ int job_spec_encode(void **out, size_t *size, job_spec *spec)
     char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(json);
     *out = NULL;
-    if (!text) /* texts are UTF-8 and numbers finite: set-up sees to it */
+    if (!text) /* texts are UTF-8 and numbers finite: set-up ensures it */
         return shoal_fail(SHOAL_MEMORY, "job %s: out of memory for its spec", spec->id);
     base_write_text(&writer, text);
     learn_round_write(&writer, spec->first);

@@ -22,7 +22,7 @@ enum { TEXT_MOST = 1 << 20, FIELDS_MOST = 16, JSON_MOST = 16 << 20, COMMAS_MOST 
 /* One JSON object whose fields are taken one by one.  The first failure stays; after it all fields read as zero. */
 typedef struct fields {
     const char *id;    /* of the job, for messages */
-    const char *where; /* "" or "shape.": what names of fields start with in messages */
+    const char *where; /* "" or "shape.": the prefix of field names in messages */
     json_t *object;
     const char *taken[FIELDS_MOST]; /* names of those that were there */
     size_t count;
@@ -83,7 +83,7 @@ static const char *take_text(fields *in, const char *name, size_t most)
     json_t *value = take_member(in, name);
     if (json_is_string(value) && json_string_length(value) > 0 && json_string_length(value) <= most)
         return json_string_value(value);
-    fail_field(in, name, "is no text, empty or too long");
+    fail_field(in, name, "is not a text, is empty, or is too long");
     return "";
 }
 
@@ -103,7 +103,7 @@ static fields take_object(fields *in, const char *name, const char *where)
 {
     json_t *object = take_member(in, name);
     if (object && !json_is_object(object))
-        fail_field(in, name, "is no object");
+        fail_field(in, name, "is not an object");
     return (fields){.id = in->id, .where = where, .object = object, .status = in->status};
 }
 
@@ -115,7 +115,7 @@ static bool was_taken(const fields *in, const char *name)
     return false;
 }
 
-/* Nothing may be left.  Hands the status of an inner object to the one around it. */
+/* No field may be left.  Passes the status of an inner object to the outer one. */
 static void end_object(fields *in, fields *around)
 {
     const char *name;
@@ -178,10 +178,10 @@ static void read_data(job_spec *spec, fields *all)
             fail_field(&in, "size", "is too small for the rows");
     }
     if (in.status == SHOAL_OK && spec->source == JOB_FILE && spec->place[0] != '/')
-        fail_field(&in, "place", "is no absolute path");
+        fail_field(&in, "place", "is not an absolute path");
     /* Nothing else must be opened as if it were an address of generated rows. */
     if (in.status == SHOAL_OK && spec->source == JOB_GENERATED && strncmp(spec->place, "gen:", 4) != 0)
-        fail_field(&in, "place", "is no gen: address");
+        fail_field(&in, "place", "is not a gen: address");
     end_object(&in, all);
 }
 
@@ -190,7 +190,7 @@ static void read_hashes(job_spec *spec, fields *in, const char *name, size_t off
     json_t *value = take_member(in, name);
     const char *text = json_string_value(value);
     if (!text || json_string_length(value) != (size_t)spec->slices * 2 * BASE_HASH_SIZE) {
-        fail_field(in, name, "does not have 64 digits a slice");
+        fail_field(in, name, "does not have 64 digits per slice");
         return;
     }
     for (int64_t i = 0; i < spec->slices; i++)
@@ -206,7 +206,7 @@ static void read_grains(job_spec *spec, fields *in)
     size_t count = json_array_size(grains);
     int64_t first = 0;
     if (count < 1 || count > SHOAL_JOB_SLICES_MOST) {
-        fail_field(in, "grains", "is no list of 1 to 65536 numbers");
+        fail_field(in, "grains", "is not a list of 1 to 65536 numbers");
         return;
     }
     in->status = base_alloc(&spec->slice, count, sizeof *spec->slice, "the slices of a job");
@@ -228,7 +228,7 @@ static void read_code(job_spec *spec, fields *all)
     json_t *list = take_member(all, "code");
     size_t count = json_array_size(list);
     if (count < 1 || count > SHOAL_CODE_MOST) {
-        fail_field(all, "code", "is no list of 1 to 64 files");
+        fail_field(all, "code", "is not a list of 1 to 64 files");
         return;
     }
     all->status = base_alloc(&spec->code, count, sizeof *spec->code, "the code of a job");
@@ -242,7 +242,7 @@ static void read_code(job_spec *spec, fields *all)
             fail_field(&in, "name", "is not the name of a file that a job may bring");
         if (in.status == SHOAL_OK &&
             (strlen(hex) != 2 * BASE_HASH_SIZE || !base_hex_read(code->hash, BASE_HASH_SIZE, hex)))
-            fail_field(&in, "sha256", "is no SHA-256");
+            fail_field(&in, "sha256", "is not a SHA-256");
         end_object(&in, all);
     }
 }
@@ -269,7 +269,7 @@ static void read_reduce(job_spec *spec, fields *all)
         fan[i] = json_is_integer(value) ? json_integer_value(value) : 0;
     }
     if (!good || !job_tree_make(&spec->tree, spec->slices, (int)count + 1, fan))
-        fail_field(all, "reduce", "makes no tree of the slices");
+        fail_field(all, "reduce", "does not make a tree of the slices");
 }
 
 static void read_fingerprint(job_spec *spec, fields *all)
@@ -284,7 +284,7 @@ static void read_fingerprint(job_spec *spec, fields *all)
         spec->fingerprint = spec->fingerprint << 8 | bytes[i];
 }
 
-/* Before anything else: what a newer version wrote may look like anything but this. */
+/* Checked first: only this is the same in newer versions. */
 static void read_format(job_spec *spec, fields *all)
 {
     json_t *format = json_object_get(all->object, "format");
@@ -302,7 +302,7 @@ static int read_json(job_spec *spec, const char *id, json_t *json)
     read_format(spec, &all);
     take_short(&all, spec->id, sizeof spec->id, "id");
     if (all.status == SHOAL_OK && strcmp(spec->id, id) != 0)
-        all.status = shoal_fail(SHOAL_BROKEN, "job %s: the spec is that of job %s", id, spec->id);
+        all.status = shoal_fail(SHOAL_BROKEN, "job %s: the spec belongs to job %s", id, spec->id);
     take_short(&all, spec->algorithm, sizeof spec->algorithm, "algorithm");
     read_fingerprint(spec, &all);
     if (all.status == SHOAL_OK)
@@ -321,7 +321,7 @@ static int read_json(job_spec *spec, const char *id, json_t *json)
     spec->created = take_real(&all, "created", 0, 1e15);
     json_t *settings = take_member(&all, "settings");
     if (settings && !json_is_null(settings) && !json_is_string(settings))
-        fail_field(&all, "settings", "is no text");
+        fail_field(&all, "settings", "is not a text");
     if (all.status == SHOAL_OK && json_is_string(settings))
         all.status = base_copy_text(&spec->settings, json_string_value(settings));
     end_object(&all, NULL);
@@ -339,7 +339,7 @@ static int read_first(job_spec *spec, base_reader *reader)
         return shoal_fail(SHOAL_BROKEN, "job %s: the spec's first round has number %lld", spec->id,
                           (long long)spec->first->number);
     if (!base_reader_done(reader))
-        return shoal_fail(SHOAL_BROKEN, "job %s: something follows the spec", spec->id);
+        return shoal_fail(SHOAL_BROKEN, "job %s: the spec has extra bytes at its end", spec->id);
     return SHOAL_OK;
 }
 
@@ -368,7 +368,7 @@ int job_spec_decode(job_spec **out, const char *id, const void *bytes, size_t si
     if (!json && json_error_code(&error) == json_error_out_of_memory)
         status = shoal_fail(SHOAL_MEMORY, "job %s: out of memory for its spec", id);
     else if (!json_is_object(json))
-        status = shoal_fail(SHOAL_BROKEN, "job %s: the spec is no JSON object", id);
+        status = shoal_fail(SHOAL_BROKEN, "job %s: the spec is not a JSON object", id);
     if (status == SHOAL_OK)
         status = base_alloc(&spec, 1, sizeof *spec, "a job's spec");
     if (status == SHOAL_OK)

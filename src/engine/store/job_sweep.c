@@ -6,7 +6,7 @@
 #include "base/world.h"
 #include "engine/store/job_run.h"
 
-/* Seconds between two listings for leftovers, and how many models stay beside those that must. */
+/* Seconds between two listings for leftovers, and how many models stay besides those that must. */
 static const double list_every = 10;
 enum { MODELS_KEPT = 3 };
 
@@ -67,7 +67,7 @@ static int sweep_listed(job_run *run, job_limits from)
                 continue;
             if (piece == JOB_KEY_MODEL && round > run->model->number + 1)
                 run->pace.look_at =
-                    0; /* the job has gone on without this worker, which has slept and leads what is long done */
+                    0; /* the job continued without this worker, which slept and now leads a round that is long over */
             if (is_swept(run, round, piece, from))
                 status = shoal_store_remove(run->store, page.entries[i].key, job_deadline(run));
         }
@@ -179,8 +179,8 @@ int job_sweep(job_run *run)
 
 /* ---- after the end ----------------------------------------------------------------------------------------------- */
 
-/* The first rounds of which something stays.  A store that may forget the end of the job still needs what it was
- * made from; shoal_job_remove takes it away. */
+/* The first rounds of which something stays.  A store that may forget the end of the job still needs what it was made
+ * from; shoal_job_remove removes it. */
 static job_limits kept_at_end(const job_run *run, int64_t end)
 {
     int64_t kept = end - run->spec->keep_rounds;
@@ -203,7 +203,7 @@ int job_sweep_late(job_run *run)
                : status;
 }
 
-/* The marker goes last: where this is cut short, a worker that looks for any job finds it, and does the rest. */
+/* The marker is removed last: if this is interrupted, a worker that looks for any job finds it and does the rest. */
 int job_sweep_all(job_run *run, int64_t end)
 {
     static const char *const queues[] = {"setup", "map", "reduce", "last"};

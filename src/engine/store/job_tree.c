@@ -1,8 +1,8 @@
 /* The shape of a reduction.  See job_tree.h.
  *
- * Fans are kept in one form only: never more than there are pieces to merge, and 1 only where there is a single slice.
- * So two trees are the same exactly when their fans are, and every level but the lowest pair is smaller than the one
- * below it. */
+ * Fans have one canonical form: never more than there are pieces to merge, and 1 only if there is a single slice. So
+ * two trees are the same exactly when their fans are, and every level but the lowest pair is smaller than the one below
+ * it. */
 #include "engine/store/job_tree.h"
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static void make_fanned(job_tree *out, int64_t slices, int64_t wanted)
     job_tree_make(out, slices, levels, fan);
 }
 
-/* F of "tree:F": plain digits, at least 2; what no tree can need is as good as the most. */
+/* F of "tree:F": plain digits, at least 2; anything larger than a tree can need counts as the maximum. */
 static bool parse_fan(int64_t *out, const char *text)
 {
     int64_t value = 0;
@@ -79,7 +79,7 @@ static bool parse_fan(int64_t *out, const char *text)
     return value >= 2;
 }
 
-/* Also a tree that merges two at a time has room for all slices that a job can have. */
+/* Even a tree that merges two at a time has room for as many slices as a job can have. */
 _Static_assert(SHOAL_JOB_SLICES_MOST <= 1 << (JOB_LEVELS_MOST - 1), "too many slices for a tree");
 
 int job_tree_choose(job_tree *out, const char *reduce, int64_t slices)
@@ -96,7 +96,7 @@ int job_tree_choose(job_tree *out, const char *reduce, int64_t slices)
         return shoal_fail(SHOAL_USAGE, "reduce must be auto, flat, two-level or tree:F, not '%.40s'", reduce);
     else if (!parse_fan(&fan, reduce + 5))
         return shoal_fail(SHOAL_USAGE,
-                          "reduce needs a whole number of at least 2 behind tree:, as in tree:8, not '%.40s'",
+                          "reduce needs a whole number of at least 2 after tree:, as in tree:8, not '%.40s'",
                           reduce + 5);
     else
         make_fanned(out, slices, fan);

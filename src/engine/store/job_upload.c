@@ -1,9 +1,8 @@
 /* Uploading the slices that workers can't reach otherwise: the set-up service.  See job_setup.h.
  *
- * Each slice that is missing is one message.  Whoever holds the data takes messages until there are none, so that
- * several machines with the same data share the work; at the end everybody looks once more and puts what is still
- * missing, which makes messages that were lost, or are held by a machine that died, harmless.  Blobs are put only if
- * absent, and are plain rows. */
+ * Each missing slice is one message.  Every machine with the data takes messages until there are none, so that several
+ * share the work; at the end each looks once more and puts what is still missing, so that lost messages, or messages
+ * held by a dead machine, do no harm.  Blobs are put only if absent, and are plain rows. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -56,7 +56,7 @@ static void tell_line(shoal_worker *worker, const char *line)
         worker->options.log(worker->options.log_context, line);
 }
 
-/* Appends to the record's log, of which the end is kept. */
+/* Appends to the record's log, of which only the end is kept. */
 static void keep_line(job_record *record, const char *line)
 {
     size_t have = strlen(record->log), more = strlen(line) + 1, room = sizeof record->log - 1;
@@ -103,7 +103,7 @@ static int meet_large(job_model **out, job_run *run, int64_t number)
     return shoal_fail(is_large && run->has_its_own ? SHOAL_BROKEN : SHOAL_MEMORY, "%s", why);
 }
 
-/* A model that is broken is removed, and then as good as absent. */
+/* A broken model is removed, and then counts as absent. */
 static int remove_broken(job_model **out, job_run *run, int64_t number, int status)
 {
     if (status == SHOAL_MEMORY)
@@ -142,7 +142,7 @@ static bool is_hash(const char *hex, const unsigned char hash[BASE_HASH_SIZE])
     return strcasecmp(hex, text) == 0;
 }
 
-/* Whether this worker was asked to run this very job, and trusts what it brings. */
+/* Whether this worker was started for this very job, and so trusts what it brings. */
 static int check_spec(const shoal_worker *worker, const job_spec *spec)
 {
     if (worker->options.spec && !is_hash(worker->options.spec, spec->sha256))
@@ -150,12 +150,12 @@ static int check_spec(const shoal_worker *worker, const job_spec *spec)
                           spec->id);
     if (strcmp(spec->version, SHOAL_VERSION) != 0)
         return shoal_fail(SHOAL_INVALID,
-                          "job %s was made by shoal %s, and this is %s: workers must be of the same version", spec->id,
+                          "job %s was made by shoal %s, but this is %s: workers must have the same version", spec->id,
                           spec->version, SHOAL_VERSION);
     return job_code_check(spec, &worker->options);
 }
 
-/* The learner that is built in, or the module that the job brings; and whether it would give the job's bits here. */
+/* The built-in learner, or the module that the job brings; and whether it would give the job's bits here. */
 static int choose_algorithm(job_run *run)
 {
     const shoal_worker *worker = run->worker;
@@ -227,7 +227,7 @@ int job_find_model(job_model **out, job_run *run)
         if (status != SHOAL_ABSENT)
             return status;
     }
-    return shoal_fail(SHOAL_BROKEN, "the models of job %s are broken, one after the other", run->spec->id);
+    return shoal_fail(SHOAL_BROKEN, "the models of job %s are broken, one after another", run->spec->id);
 }
 
 /* What a round needs is known before anything is allocated for it, and may be more than this worker has: a round's
@@ -304,7 +304,7 @@ static void leave_job(job_run *run, int status)
     }
     job_beat_stop(&run->beat, status == SHOAL_ABSENT ? NULL : state, base_time_after(base_now(), seconds));
     if (status < 0)
-        shoal_fail(status, "%s", error); /* what the leaving met is of no interest */
+        shoal_fail(status, "%s", error); /* failures while leaving do not matter */
 }
 
 static void release_run(job_run *run)
@@ -321,12 +321,12 @@ static void release_run(job_run *run)
 
 /* ---- a job ------------------------------------------------------------------------------------------------------- */
 
-/* How often in a row this worker goes back before it gives up.  Each time costs the others a round, and there is no
- * end to it when a stranger writes faster than workers compute, or when a learner finds fault with what it made itself.
- * A stranger's model takes one, and one more for every worker that had read it before and puts it back. */
+/* How often in a row this worker goes back before it gives up.  Each time costs the others a round, and it would never
+ * end if a stranger wrote faster than workers compute, or if a learner rejected what it made itself.  A forged model
+ * costs one, and one more for every worker that had read it before and puts it back. */
 enum { DISTRUSTS_MOST = 5 };
 
-/* Removes the model that this worker holds, unless another has been put in its place meanwhile. */
+/* Removes the model that this worker holds, unless another has replaced it meanwhile. */
 static int remove_model(bool *removed, job_run *run)
 {
     job_model *there = NULL;
@@ -343,8 +343,8 @@ static int remove_model(bool *removed, job_run *run)
     return status == SHOAL_ABSENT ? SHOAL_OK : status;
 }
 
-/* Removes the pieces that were computed from the model that this worker holds, and what that model kept if it is gone,
- * too. */
+/* Removes the pieces that were computed from the model that this worker holds, and what that model kept if the model is
+ * gone too. */
 static int remove_pieces(job_run *run, bool kept_too)
 {
     shoal_listing page = {0};
@@ -381,12 +381,13 @@ static int distrust_round(job_run *run, int status)
     run->is_blamed = run->next_is_mine = false;
     if (run->model->number > run->distrusted)
         run->distrusted = run->model->number;
-    job_log(run, "round %lld: %s; removed, goes back", (long long)run->model->number, shoal_error());
+    job_log(run, "round %lld: %s; removed, goes back to an earlier round", (long long)run->model->number,
+            shoal_error());
     status = remove_model(&removed, run);
     if (status == SHOAL_OK)
         status = remove_pieces(run, removed);
     job_model_free(&run->next);
-    job_round_drop_slices(run); /* their memos may be of what was removed, and must not be carried on */
+    job_round_drop_slices(run); /* their memos may be based on what was removed, and must not be carried over */
     if (status == SHOAL_OK)
         status = job_find_model(&run->next, run);
     if (status == SHOAL_OK && run->next->number == 0) /* whose work the queues hand out, and they have been emptied */
@@ -493,7 +494,7 @@ static int refuse_job(shoal_worker *worker, const char *id)
     return status;
 }
 
-/* One of the open jobs: another for every worker and every time, for the marker of one that has failed may have
+/* One of the open jobs, chosen differently by every worker and every time, since the marker of a failed job may have
  * stayed. */
 static int find_job(shoal_worker *worker, char id[SHOAL_JOB_ID_BYTES], int64_t deadline)
 {
@@ -514,7 +515,7 @@ static int find_job(shoal_worker *worker, char id[SHOAL_JOB_ID_BYTES], int64_t d
     return status < 0 ? status : found > 0 ? SHOAL_OK : SHOAL_ABSENT;
 }
 
-/* Waits for a job to appear; false when it has been idle for too long. */
+/* Waits for a job to appear; false if the worker has been idle for too long. */
 static bool wait_for_job(shoal_worker *worker, int64_t since, uint32_t *seen)
 {
     int64_t now = base_now();

@@ -45,7 +45,8 @@ static int list_below(job_worker_keys *keys, shoal_store *store, const char *id,
     return status;
 }
 
-/* Those that take part first: one that leaves in between is then met at least once, and if twice, it has left. */
+/* Workers that take part are listed first: one that leaves in between is then seen at least once, and if twice, it has
+ * left. */
 int job_worker_keys_list(job_worker_keys *out, shoal_store *store, const char *id, int64_t deadline)
 {
     *out = (job_worker_keys){0};
@@ -67,7 +68,7 @@ int job_worker_keys_list(job_worker_keys *out, shoal_store *store, const char *i
 
 bool job_worker_key_alive(const job_worker_key *key, double lease)
 {
-    return !key->left && key->age <= lease; /* also when the store does not tell */
+    return !key->left && key->age <= lease; /* also if the store does not say */
 }
 
 /* ---- what they say ----------------------------------------------------------------------------------------------- */
@@ -137,7 +138,7 @@ static int get_record(shoal_blob *out, bool *left, const reading *all, const job
                                   all->deadline);
 }
 
-/* What is broken, or gone since the listing, is left out. */
+/* Broken records, and those gone since the listing, are skipped. */
 static int read_worker(void *context, int64_t i)
 {
     const reading *all = context;
