@@ -255,7 +255,7 @@ static void test_sealed_nonsense_is_harmless(void **state)
         unsigned char *cut = malloc(size);
         memcpy(cut, of.bytes, size);
         seal(cut, size);
-        expect_refused(cut, size, "not those of one");
+        expect_refused(cut, size, "is malformed");
         free(cut);
     }
     base_free(&of.bytes);
@@ -280,7 +280,7 @@ static void test_damaged_sizes_ask_for_no_memory(void **state)
             encoded of = make_encoded(1, 12345);
             put_number(find_number(of, field ? 12345 : 10), sizes[i], 8); /* the model's, and what it keeps */
             seal(of.bytes, of.size);
-            expect_refused(of.bytes, of.size, "not those of one");
+            expect_refused(of.bytes, of.size, "is malformed");
             base_free(&of.bytes);
         }
 }
@@ -292,7 +292,7 @@ static void test_what_is_kept_is_checked(void **state)
     encoded of = make_encoded(KEEPS, MODEL);
     of.bytes[of.size - 1] ^= 1;
     seal(of.bytes, of.size);
-    expect_refused(of.bytes, of.size, "not those of one");
+    expect_refused(of.bytes, of.size, "is malformed");
     base_free(&of.bytes);
 }
 
@@ -305,14 +305,14 @@ static void test_numbers_that_make_no_sense(void **state)
             engine_checkpoint of = make_checkpoint(0, MODEL);
             *(where ? &of.phase[1].seconds : &of.seconds) = seconds[i];
             encoded bytes = encode(&of);
-            expect_refused(bytes.bytes, bytes.size, "not those of one");
+            expect_refused(bytes.bytes, bytes.size, "is malformed");
             base_free(&bytes.bytes);
             engine_checkpoint_release(&of);
         }
     engine_checkpoint of = make_checkpoint(0, MODEL);
     of.rounds = -1;
     encoded bytes = encode(&of);
-    expect_refused(bytes.bytes, bytes.size, "not those of one");
+    expect_refused(bytes.bytes, bytes.size, "is malformed");
     base_free(&bytes.bytes);
     engine_checkpoint_release(&of);
 }

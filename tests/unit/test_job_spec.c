@@ -193,7 +193,7 @@ static void fields(void **state)
         {JOB_FILE, "{\"format\": null}", "field format is missing"},
         {JOB_FILE, "{\"format\": 0}", "field format is not a whole number from 1 to 1"},
         {JOB_FILE, "{\"format\": \"1\"}", "field format"},
-        {JOB_FILE, "{\"id\": \"other\"}", "is that of job other"},
+        {JOB_FILE, "{\"id\": \"other\"}", "belongs to job other"},
         {JOB_FILE, "{\"id\": null}", "field id is missing"},
         {JOB_FILE, "{\"version\": 5}", "field version is not a text"},
         {JOB_FILE, "{\"version\": \"123456789012345678901234\"}", "field version"},
