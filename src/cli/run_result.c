@@ -47,7 +47,7 @@ void cli_run_print(FILE *stream, const shoal_result *result)
             print_values(stream, tensor);
         } else {
             print_shape(stream, tensor);
-            fputs("; --out FILE.npy writes it\n", stream);
+            fputs("; use --out FILE.npy to write it\n", stream);
         }
     }
 }

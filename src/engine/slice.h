@@ -66,7 +66,7 @@ void engine_slice_free(engine_slice **slice);
 int engine_slice_map(shoal_partial **out, engine_mapper *mapper, engine_slice *slice);
 
 /* The same in `parts` parts, one after another; after each, `done` is called: the grains of that part now have all
- * their ROW cells in *partial.  NULL for one part and no call. */
+ * their ROW cells in *partial.  `done` may be NULL. */
 typedef struct engine_parts {
     int64_t parts; /* at least 1 */
     void (*done)(void *context, shoal_partial *partial, int64_t part);

@@ -1,7 +1,7 @@
 /* The agent of another machine.  See agent.h.
  *
- * One thread does everything: it waits for its bell, for signals and for the time of its next look at the
- * workers.  Notes come in threads of the link, which only put them into a list and ring. */
+ * One thread does everything: it waits for its bell, for signals, and for the time to look at the workers again.  Notes
+ * arrive on threads of the link, which only put them into a list and ring the bell. */
 #include "launch/agent.h"
 
 #include <dirent.h>
@@ -49,7 +49,7 @@ typedef struct agent {
 
     char folder[128], socket[160], store_url[176], data_url[200];
     pipe_hub *hub;
-    launch_order order; /* as far as workers here need it */
+    launch_order order; /* the parts that workers here need */
     char id[128], spec[80], kernel[32];
     int64_t first_slot;
     bool has_data, failed;
@@ -109,7 +109,7 @@ static int tell_hub(void *link, const char *text)
     return pipe_hub_tell(link, text);
 }
 
-/* A link that is dead says so by itself. */
+/* A dead link is reported by the link itself. */
 static void send_to_starter(agent *self, json_t *note)
 {
     (void)agent_note_tell(note, tell_hub, self->hub);
@@ -206,7 +206,7 @@ static int start_crew(agent *self, const json_t *note)
 
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
-/* The shortest of several requests for nothing. */
+/* The fastest of several empty requests. */
 static int measure_round_trip(double *out, shoal_store *store)
 {
     int status = SHOAL_OK;
@@ -249,7 +249,7 @@ static int measure_link(json_t **out, const char *url, const char *key)
     return status;
 }
 
-/* Nothing else is done meanwhile: who asks for this has no workers here. */
+/* Nothing else is done meanwhile: a starter that asks for this has no workers here. */
 static void probe_host(agent *self, const char *key)
 {
     json_t *note = NULL;
@@ -300,7 +300,7 @@ static void obey_all(agent *self)
     }
 }
 
-/* Whether a signal that came tells the agent to end. */
+/* Whether a received signal tells the agent to end. */
 static bool is_told_to_end(agent *self)
 {
     struct signalfd_siginfo signal;
@@ -317,7 +317,7 @@ static int serve_starter(agent *self)
         uint64_t rung;
         (void)poll(wanted, 2, LOOK_MS);
         if (is_told_to_end(self))
-            return shoal_fail(SHOAL_STOPPED, "the agent was told to end by a signal");
+            return shoal_fail(SHOAL_STOPPED, "a signal told the agent to end");
         (void)!read(self->bell, &rung, sizeof rung);
         obey_all(self);
         if (self->crew && launch_crew_tick(self->crew) < 0 && !self->failed)
@@ -339,7 +339,7 @@ static void end_crew(agent *self)
 
 /* ---- its place --------------------------------------------------------------------------------------------------- */
 
-/* Whether somebody serves the socket. */
+/* Whether some process serves the socket. */
 static bool is_served(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -352,7 +352,7 @@ static bool is_served(const char *path)
     return !refused;
 }
 
-/* Removes what agents of this user that were killed left behind.  One that has just begun may not listen yet. */
+/* Removes what killed agents of this user left behind.  One that has just started may not be listening yet. */
 static void sweep_folders(const char *parent)
 {
     char folder[128], path[160];
@@ -373,7 +373,7 @@ static void sweep_folders(const char *parent)
         closedir(entries);
 }
 
-/* A folder for the socket that nobody else can enter; its path must be short, or no socket can be there. */
+/* A folder for the socket that nobody else can enter; its path must be short enough for a socket. */
 static int make_folder(agent *self)
 {
     const char *candidates[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp", "/dev/shm", self->options->cache};

@@ -1,4 +1,4 @@
-/* Notes between the agent and its starter.  See agent_note.h.  What comes from the other side is never trusted to be
+/* Notes between the agent and its starter.  See agent_note.h.  Nothing that the other side should send is assumed to be
  * there. */
 #include "launch/agent_note.h"
 

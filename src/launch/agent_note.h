@@ -22,14 +22,14 @@
 
 /* A note that was heard; NULL when it is not one.  The caller drops it with json_decref. */
 json_t *agent_note_read(const char *text);
-/* What a note has under a name; "" or 0 when that is missing or another kind of thing. */
+/* A field of a note; "" or 0 if it is missing or has another type. */
 const char *agent_note_text(const json_t *note, const char *name);
 int64_t agent_note_count(const json_t *note, const char *name);
 double agent_note_real(const json_t *note, const char *name);
 uint64_t agent_note_worker(const json_t *note);
 
-/* Hands a note as text to `tell`, and drops it.  SHOAL_MEMORY for a NULL, which is what making one out of memory
- * gives. */
+/* Hands a note as text to `tell`, and drops it.  SHOAL_MEMORY for a NULL, the result of making one without enough
+ * memory. */
 int agent_note_tell(json_t *note, int (*tell)(void *link, const char *text), void *link);
 /* A string of JSON from bytes that may not be UTF-8. */
 json_t *agent_note_string(const char *text);

@@ -1,4 +1,4 @@
-/* Which GPU a machine has, by what NVIDIA's driver tells of it in /proc: no library is needed to ask. */
+/* Which GPU a machine has, as NVIDIA's driver reports it in /proc: no library is needed. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* One machine reached by a command.  See far_host.h.
  *
- * The host's thread alone has the command and the link; callers leave requests under the lock and ring its bell.  What
- * the link reports comes in threads of the link, and goes under the lock too.  Nothing waits for anything while it
- * holds the lock. */
+ * Only the host's thread uses the command and the link; callers leave requests under the lock and ring its bell.
+ * Reports of the link arrive on its own threads, and are stored under the lock too.  Nothing blocks while it holds the
+ * lock. */
 #include "launch/far_host.h"
 
 #include <errno.h>
@@ -24,13 +24,13 @@
 #include "launch/far_start.h"
 
 enum {
-    TRIES_UNREACHED = 3, /* that a host which never answered gets before it counts as hopeless; it is still tried */
+    TRIES_UNREACHED = 3, /* that a host which never answered gets before it counts as hopeless; it is still retried */
     SAID_MOST = 1 << 20, /* bytes of the command's standard error that are kept */
     HAPPENINGS_MOST = 100000,
 };
 static const double PATIENCE = 30, LONGEST_PAUSE = 15, STEADY = 20, PROGRESS_EVERY = 1, END_GRACE = 2, LOOK_EVERY = 1;
 
-/* Something to tell in the caller's thread. */
+/* Something to report in the caller's thread. */
 typedef struct happening {
     struct happening *next;
     uint64_t worker; /* that is gone; 0: `text` is for people */
@@ -92,7 +92,7 @@ static void release_host(const far_host *self)
 
 /* ---- what there is to tell --------------------------------------------------------------------------------------- */
 
-/* Under the lock.  What memory does not suffice for is not told: a lease tells the others, later. */
+/* Under the lock.  Without memory it is not reported: the others find out later, when the lease ends. */
 static void add_happening(far_host *self, uint64_t worker, const char *text)
 {
     happening *one = NULL;
@@ -238,7 +238,7 @@ static void on_closed(void *context, const char *why)
 
 /* ---- serving it -------------------------------------------------------------------------------------------------- */
 
-/* Sleeps until someone rings or the seconds are over. */
+/* Sleeps until someone rings or the time is up. */
 static void sleep_until_rung(far_host *self, double seconds)
 {
     struct pollfd wanted = {.fd = self->bell, .events = POLLIN};
@@ -267,7 +267,7 @@ static int tell_start(far_host *self, int64_t count)
                                          "count", (json_int_t)count, "data", order->data != NULL));
 }
 
-/* What has been told of the requests so far. */
+/* Which requests the agent has been told so far. */
 typedef struct told {
     bool started, left;
     int64_t count, progress;
@@ -299,7 +299,7 @@ static int tell_requests(far_host *self, const requests *requests, told *told)
     return status;
 }
 
-/* Takes what is asked for now.  Progress is told at most once a second: rounds may be much shorter. */
+/* Takes the current requests.  Progress is sent at most once a second: rounds may be much shorter. */
 static requests take_requests(far_host *self, const told *told)
 {
     hold(self);
@@ -319,7 +319,7 @@ static int fail_lasting(far_host *self, const char *why)
     return shoal_fail(SHOAL_INVALID, "%s: %s", self->name, why);
 }
 
-/* How the link stands: SHOAL_OK while it does. */
+/* The state of the link: SHOAL_OK while it is up. */
 static int look_at_link(far_host *self, far_command *command, const far_start_options *options, int64_t greeting_until)
 {
     char why[256], version[24];
@@ -331,7 +331,7 @@ static int look_at_link(far_host *self, far_command *command, const far_start_op
     if (failed)
         return fail_lasting(self, why);
     if (reached && strcmp(version, SHOAL_VERSION) != 0) {
-        snprintf(why, sizeof why, "version %s would run there, and this is " SHOAL_VERSION, version);
+        snprintf(why, sizeof why, "version %s would run there, but this is " SHOAL_VERSION, version);
         return fail_lasting(self, why);
     }
     if (!reached && (closed || base_now() > greeting_until)) {
@@ -372,7 +372,7 @@ static int serve_agent(far_host *self, far_command *command, const far_start_opt
     told told = {0};
     bool served = false;
     far_start_options passing = *options;
-    passing.judge = NULL; /* it did answer, so that what breaks now may come back */
+    passing.judge = NULL; /* it did answer, so a failure from now on may be temporary */
     for (;;) {
         int status = look_at_link(self, command, &passing, greeting_until);
         if (status < 0)
@@ -471,7 +471,7 @@ static double pause_after(int failures)
     return pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE;
 }
 
-/* The sentence of a failure; whether there will be another try. */
+/* Reports a failure, and whether there will be another try. */
 static bool note_failure(far_host *self, int status, double served)
 {
     char line[FAR_REASON_BYTES + 32];

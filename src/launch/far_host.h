@@ -8,12 +8,12 @@
  *         status = far_host_tick(host);
  *     far_host_free(&host);
  *
- * Its own thread runs the command, whose standard input and output carry everything: first a small script looks at
- * the machine and takes this program if it is not there yet (far_start.h), then it becomes the agent (agent.h), which
+ * Its own thread runs the command, whose standard input and output carry everything: first a small script looks at the
+ * machine and takes this program if it is not there yet (far_start.h), then it becomes the agent (agent.h), which
  * starts the workers, and the store is served to them over the same streams (store/pipe/pipe.h).  When the link breaks,
- * the workers are reported as gone and the command is run again, after growing pauses.  What the thread has to tell is
- * told by far_host_tick and far_host_is_over, in the caller's thread.  Every other function may be called at any time
- * and returns at once, but for far_host_free, which ends the command and waits for that. */
+ * the workers are reported as gone and the command is run again, after growing pauses.  The thread's reports are passed
+ * on by far_host_tick and far_host_is_over, in the caller's thread.  Every other function may be called at any time and
+ * returns at once, except far_host_free, which ends the command and waits for its end. */
 #ifndef FAR_HOST_H
 #define FAR_HOST_H
 
@@ -26,7 +26,7 @@ typedef struct far_gate far_gate;
 int far_gate_new(far_gate **out, int most);
 void far_gate_free(far_gate **gate);
 
-/* What a failure of the command means, from how it ended and the last it said. */
+/* What a failure of the command means, judged by its exit code and its last words. */
 typedef enum far_verdict {
     FAR_PASSING, /* worth another try */
     FAR_LASTING, /* not: a key that is refused, a machine of another kind */
@@ -57,7 +57,7 @@ void far_host_scale(far_host *host, int64_t count);
 int64_t far_host_running(const far_host *host);
 int64_t far_host_wanted(const far_host *host);
 void far_host_tell_leave(far_host *host);
-/* Whether no worker runs there and none will be started from now on; tells, as tick does. */
+/* Whether no worker runs there and none will be started any more; reports, as tick does. */
 bool far_host_is_over(far_host *host);
 /* Begins what far_host_free ends, so that several hosts end at the same time. */
 void far_host_stop(far_host *host);
@@ -65,7 +65,7 @@ void far_host_free(far_host **host);
 
 /* ---- looking at a host (shoal check) ----------------------------------------------------------------------------- */
 
-/* What is known of a machine; texts are "" and numbers 0 before it has told. */
+/* What is known of a machine; texts are "" and numbers 0 before it has answered. */
 typedef struct far_facts {
     bool reached, probed; /* it has told what follows; what comes last */
     char host[64], version[24], kernel[16], gpu[96], system[64], folder[256];

@@ -1,6 +1,6 @@
 /* The builds of a program that can be sent elsewhere.  See far_program.h.
  *
- * Where a portable build was made it is preferred: it has its libraries inside.  Otherwise it is the program itself,
+ * A portable build is preferred if there is one: it contains its libraries.  Otherwise the program itself is sent,
  * which starts where the same libraries are. */
 #include "launch/far_program.h"
 
@@ -34,7 +34,7 @@ typedef struct far_builds {
 static const char this_program[] = "/proc/self/exe";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const far_program none = {.file = -1};
-static far_builds *known; /* those of one process are one, but for who tries several in a long session */
+static far_builds *known; /* a process usually has one, but a long session may try several */
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
@@ -110,7 +110,7 @@ static void close_builds(far_builds *self)
     self->usual = self->whole = none;
 }
 
-/* Builds that were made long before the program are of other sources, and might not understand it. */
+/* Builds that are much older than the program come from other sources, and might not understand it. */
 static bool is_outdated(const far_builds *self, const far_program *portable)
 {
     struct stat own, theirs;
@@ -128,8 +128,8 @@ static int open_beside(far_builds *self, const char *here, const char *place)
     return status;
 }
 
-/* The folder that the program lies in; false when that is not known.  This very one may have been replaced since it was
- * started: its old name still tells the folder. */
+/* The program's folder; false if unknown.  The running program may have been replaced since it was started: its old
+ * name still gives the folder. */
 static bool find_folder(char out[PATH_MAX], const far_builds *self)
 {
     ssize_t length = self->path == this_program ? readlink(this_program, out, PATH_MAX - 1) : -1;
@@ -143,8 +143,8 @@ static bool find_folder(char out[PATH_MAX], const far_builds *self)
     return slash != NULL;
 }
 
-/* Beside the program, as a build leaves them and as an installation does; SHOAL_PORTABLE names another folder, and
- * nothing or "none" if the program itself is to be sent. */
+/* Beside the program, as a build leaves them and as an installation does; SHOAL_PORTABLE names another folder; if it is
+ * empty or "none", the program itself is sent. */
 static int look_for_portable(far_builds *self)
 {
     const char *named = getenv("SHOAL_PORTABLE");
@@ -212,7 +212,7 @@ int far_program_for(const far_program **out, const char *path, const char *syste
         return status;
     const far_program *usual = &builds->usual, *whole = &builds->whole;
     if (uname(&here) == 0 && (strcmp(here.sysname, system) != 0 || strcmp(here.machine, machine) != 0))
-        return shoal_fail(SHOAL_INVALID, "it is %s on %s, and this program is for %s on %s", system, machine,
+        return shoal_fail(SHOAL_INVALID, "it is %s on %s, but this program is for %s on %s", system, machine,
                           here.sysname, here.machine);
     bool glibc = sscanf(library, "glibc %d.%d", &major, &minor) == 2 && (major > 2 || minor >= usual->glibc);
     if (no_libraries && whole->file < 0)

@@ -28,12 +28,12 @@ enum { LINE_BYTES = 2048, JUNK_MOST = 256 * 1024, CHUNK = 64 * 1024, WORDS_MOST 
 
 /* It stands between single quotes in a line that the user's login shell reads, whichever that is: so it has no single
  * quotes, no line breaks and no '!' (csh), and no backslashes (fish).  $1 is the nonce.  No command may read standard
- * input but those that are meant to.  Folders that others could have made are taken only if they are ours alone. */
+ * input unless it is meant to.  Folders that others could have made are used only if they are ours alone. */
 static const char script[] =
     "n=$1; set -f; umask 077; u=$(id -u); m=; say() { echo \"$n $*\"; }; same() { [ -f \"$1\" ] && [ \"$(wc -c "
     "<\"$1\")\" -eq \"$z\" ] || return 1; command -v sha256sum >/dev/null 2>&1 || return 0; case $(sha256sum <\"$1\") "
     "in $h*) return 0;; esac; return 1; }; "
-    /* Whether it starts.  126: it may not be run there, since nothing may in this folder. */
+    /* Whether it starts.  126: nothing may be run from this folder. */
     "starts() { m=$( (\"$1\" version) 2>&1 </dev/null); s=$?; [ $s -eq 0 ] && return 0; [ $s -eq 126 ] && return 1; rm "
     "-f \"$t\"; say unfit $m; exit 1; }; go() { touch \"$f\" 2>/dev/null; find \"$d/bin\" -type f -mtime +30 -exec rm "
     "-f {} + 2>/dev/null </dev/null; say start $1 \"$d\"; exec \"$f\" agent --nonce \"$n\" --cache \"$d\"; exit 1; }; "
@@ -73,7 +73,7 @@ static int run_command(far_command *self, const char *const *words, const char *
     if (self->said < 0 || pipe2(to, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0)
         error = errno;
     if (error == 0) {
-        fcntl(self->said, F_SETFL, O_APPEND); /* so that it can be cut while it is written to */
+        fcntl(self->said, F_SETFL, O_APPEND); /* so that it can be truncated while it is written to */
         error = base_spawn(
             &self->process,
             &(base_spawning){.words = all, .stream = {to[0], from[1], self->said}, .group = BASE_GROUP_SESSION});
@@ -104,7 +104,7 @@ static int await_end(far_command *self, double seconds)
         siginfo_t end = {0};
         int waited = waitid(P_PID, (id_t)self->process, &end, WEXITED | WNOHANG);
         if (waited == 0 && end.si_pid != 0) {
-            kill(-self->process, SIGTERM); /* what it started and left behind: a wrapper's ssh, say */
+            kill(-self->process, SIGTERM); /* also what it started: a wrapper's ssh, say */
             self->process = 0;
             return exit_code_of(&end);
         }
@@ -176,7 +176,7 @@ int far_command_fail(far_command *self, const char *what, const char *why, const
     if (!*line)
         line = far_last_line(self->junk);
     if (why)
-        snprintf(reason, sizeof reason, "%s%s%.900s", why, *line ? "; the last that came: " : "", line);
+        snprintf(reason, sizeof reason, "%s%s%.900s", why, *line ? "; its last output: " : "", line);
     else if (*line)
         snprintf(reason, sizeof reason, "%.900s", line);
     else
@@ -188,7 +188,7 @@ int far_command_fail(far_command *self, const char *what, const char *why, const
 
 /* ---- lines and bytes --------------------------------------------------------------------------------------------- */
 
-/* Waits until the descriptor is ready, for at most as long as patience says. */
+/* Waits until the descriptor is ready or patience runs out. */
 static int await_ready(far_command *self, int descriptor, short events, const char *what,
                        const far_start_options *options)
 {
@@ -275,7 +275,7 @@ static int read_ours(far_command *self, char line[LINE_BYTES], char **text, cons
         int status = read_line(self, line, LINE_BYTES, what, options);
         if (status < 0)
             return status;
-        char *at = strstr(line, self->nonce); /* a banner without an end of line may stand before it */
+        char *at = strstr(line, self->nonce); /* a banner without an end of line may precede it */
         if (at && at[strlen(self->nonce)] == ' ') {
             *text = at + strlen(self->nonce) + 1;
             return SHOAL_OK;
@@ -283,7 +283,7 @@ static int read_ours(far_command *self, char line[LINE_BYTES], char **text, cons
         junk += strlen(line) + 1;
         keep_junk(self, line);
         if (junk > JUNK_MOST)
-            return far_command_fail(self, what, "what comes is none of ours", options);
+            return far_command_fail(self, what, "its output is not from our script", options);
     }
 }
 

@@ -1,8 +1,8 @@
 /* Getting an agent to run on a machine that has nothing but a shell.
  *
- * A command such as "ssh corn10" is run with one more word: a script that any login shell hands on to sh.  It talks in
- * lines that begin with a nonce; whatever else comes (a banner, what a .bashrc prints) is skipped, and shown if no such
- * line comes.
+ * A command such as "ssh corn10" is run with one more word: a script that any login shell hands on to sh.  It prints
+ * lines that begin with a nonce; anything else (a banner, the output of a .bashrc) is skipped, and shown only if no
+ * such line comes.
  *
  *     far    NONCE system Linux x86_64 glibc 2.36
  *     near   SHA256 SIZE                               of the build that suits
@@ -35,7 +35,7 @@ typedef struct far_command {
     char nonce[PIPE_NONCE_BYTES];
     char system[64], folder[256];
     bool cached;     /* the program was there before */
-    char junk[1024]; /* the last of what came and was none of our lines */
+    char junk[1024]; /* the last output that was not one of our lines */
     size_t junk_size;
 } far_command;
 
@@ -52,11 +52,11 @@ typedef struct far_start_options {
 } far_start_options;
 
 /* Runs the command up to the moment when the agent starts.  Fails with a sentence that names the host: SHOAL_AGAIN for
- * what may pass, SHOAL_INVALID for what will not, SHOAL_ABSENT when the program does not start there and the build that
- * needs no libraries was not tried, SHOAL_STOPPED.  The command is ended then. */
+ * what may be temporary, SHOAL_INVALID for what is not, SHOAL_ABSENT if the program does not start there and the build
+ * without libraries was not tried, SHOAL_STOPPED.  The command has ended then. */
 int far_start(far_command *out, const far_start_options *options);
 
-/* What the command said last on standard error, without control characters; "" for nothing. */
+/* The last words of the command on standard error, without control characters; "" for nothing. */
 void far_command_said(const far_command *command, char *out, size_t size);
 /* Fails with a sentence for a command that ended, or whose link is dead: `why`, or what it said. */
 int far_command_fail(far_command *command, const char *what, const char *why, const far_start_options *options);

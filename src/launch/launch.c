@@ -16,7 +16,7 @@ enum { LAUNCHERS = sizeof launchers / sizeof *launchers, WAIT_POLL_MS = 5 };
 typedef struct member {
     launch_workers *workers;
     int64_t share; /* workers it was first asked for */
-    bool failed;   /* its last tick did, which was said */
+    bool failed;   /* its last tick did, and that was reported */
 } member;
 
 struct launch_group {
@@ -154,8 +154,8 @@ void launch_progress(launch_group *self)
         self->members[i].workers->class->progress(self->members[i].workers);
 }
 
-/* Of `count` workers those of the first `members` launchers, in proportion to what they were first asked for; helpers
- * are the first launcher's. */
+/* How many of `count` workers belong to the first `members` launchers, in proportion to what they were first asked for;
+ * helpers belong to the first launcher. */
 static int64_t share_up_to(const launch_group *self, int members, int64_t count)
 {
     int64_t before = 0, all = 0;

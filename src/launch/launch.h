@@ -10,11 +10,11 @@
  *     launch_stop(group, 2);                             // tells all to leave, ends who has not left two seconds later
  *     launch_free(&group);
  *
- * A *launcher* is one way of starting workers, a table of functions (launch_internal.h); each --workers gives
- * one.  What all of them share: a worker that dies by a signal or fails is started again, at once at first, then after
+ * A *launcher* is one way of starting workers, a table of functions (launch_internal.h); each --workers gives one.
+ * What all of them share: a worker that dies by a signal or fails is started again, at once at first, then after
  * growing pauses, at most three times a minute, and ten times in all, once if it failed with a reason, while the job
  * makes no progress (launch_progress).  One that ends well is not.  A machine that can't be reached is reported and
- * tried again; the job goes on with the rest, and launch_tick fails only when nobody is left who could work. */
+ * tried again; the job continues with the rest, and launch_tick fails only when no worker is left. */
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
@@ -28,21 +28,21 @@ enum { LAUNCH_ARGUMENTS_MOST = 32 + 2 * SHOAL_TEXTS_MOST, LAUNCH_WORKERS_MOST = 
 
 /* What workers are started for, and how. All texts must last as long as the group. */
 typedef struct launch_order {
-    const char *store_url; /* as processes that see this machine's files reach the store */
-    shoal_store *store;    /* the same, open: those that reach it through this process */
-    /* Where the rows are, when that is another store; NULL otherwise.  Only for those behind a pipe. */
+    const char *store_url; /* the store's address for processes that see this machine's files */
+    shoal_store *store;    /* the same store, open: for workers that reach it through this process */
+    /* The store of the rows, if that is another one; NULL otherwise.  Only for workers behind a pipe. */
     shoal_store *data;
-    const char *data_key;  /* of that one they may read this key and no other */
-    const char *id, *spec; /* the job, and the SHA-256 of its spec in hex: they run no other */
+    const char *data_key;  /* they may read only this key of it */
+    const char *id, *spec; /* the job, and the SHA-256 of its spec in hex: they run only that */
     const char *kernel;    /* "auto", say */
     int64_t threads;       /* of each worker; 0: its machine's cores divided among that machine's workers */
     int64_t memory;        /* bytes of each worker; 0: its part of three quarters of its machine's */
     int64_t helpers; /* with split roles: worker 0 reduces last, 1 to helpers - 1 reduce, the rest map; 0: all do all */
     const char *ssh; /* the command that ssh: uses, "ssh -F FILE", say; NULL: $SHOAL_SSH, or ssh */
     const char *program; /* shoal: what is started here and copied elsewhere; NULL: this very program */
-    bool bound; /* local: they end with this process, even if it is killed, and hear none of its terminal's signals */
-    /* Told of every worker that is gone without having left by itself: "died: signal 9", "failed: no such
-     * store".  Called from launch_tick, launch_stop and launch_wait only. */
+    bool bound; /* local: they end with this process, even if it is killed, and do not get its terminal's signals */
+    /* Called for every worker that is gone without having left by itself: "died: signal 9", "failed: no such store".
+     * Only launch_tick, launch_stop and launch_wait call it. */
     void (*gone)(void *context, uint64_t worker, const char *why);
     /* Told what people should know while the job runs: "corn10: can't be reached: ...; trying again".  As above. */
     void (*say)(void *context, const char *line);
@@ -67,15 +67,14 @@ typedef struct launch_ask {
     bool far;        /* some do not see this machine's files */
     bool outlive;    /* some go on when the process that started them is ended by a second signal: tasks of Slurm that
                       * reach the store by themselves */
-    const char
-        *through;    /* by what some reach the store through the process that started them: "ssh"; NULL: none does */
-    double patience; /* seconds that it may take until one works; an hour when none are started */
+    const char *through; /* how some reach the store through the process that started them: "ssh"; NULL: none does */
+    double patience;     /* seconds that it may take until one works; an hour when none are started */
     int count;
     launch_part part[SHOAL_TEXTS_MOST];
 } launch_ask;
 
-/* SHOAL_USAGE with a sentence for what can't be asked for. `store_scheme`, which may be NULL, is that of the store they
- * are to meet in ("dir", "az"): Slurm's workers reach those of the cloud by themselves. */
+/* SHOAL_USAGE with a sentence for what is not possible.  `store_scheme`, which may be NULL, is that of the job's store
+ * ("dir", "az"): Slurm's workers reach cloud stores by themselves. */
 int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store_scheme, int64_t threads);
 
 typedef struct launch_group launch_group;
@@ -89,7 +88,7 @@ void launch_progress(launch_group *group);
 /* From now on there should be `count` in all: starts more, or tells the last ones to leave; launchers share them as
  * they shared those that were first asked for. */
 int launch_scale(launch_group *group, int64_t count);
-/* Whether a reason that `gone` or launch_tick gave is that workers crashed: whatever they run does so again. */
+/* Whether a reason given by `gone` or launch_tick is a crash: what they run will crash again. */
 bool launch_is_crash(const char *why);
 /* How many run now, as far as is known, those that were told to leave included. */
 int64_t launch_running(const launch_group *group);

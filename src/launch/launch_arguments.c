@@ -1,4 +1,4 @@
-/* How a worker is called: the one place that composes its command line.  See launch_internal.h. */
+/* A worker's command line, composed in this one place.  See launch_internal.h. */
 #include <stdio.h>
 
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* Workers as processes of this machine.  See launch_internal.h.
  *
- * What a worker says goes into a file in memory rather than a pipe, so that one whose starter was killed can go on
- * saying things. */
+ * A worker's messages go to a file in memory rather than a pipe, so that it can keep writing after its starter was
+ * killed. */
 #include "launch/launch_internal.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ enum {
     EXIT_GOES_ON = 3,    /* a worker's exit code when another try may help */
     STOP_POLL_MS = 5,
 };
-static const char this_program[] = "/proc/self/exe"; /* also when its file was replaced since */
+static const char this_program[] = "/proc/self/exe"; /* even if its file was replaced since */
 static const double FIRST_PAUSE = 0.5, LONGEST_PAUSE = 30;
 
 typedef struct slot {
@@ -109,7 +109,7 @@ static int start_worker(launch_crew *self, int64_t index)
     return SHOAL_OK;
 }
 
-/* The last line of what it said, without "shoal: "; "" when it said nothing. */
+/* The last line it wrote, without "shoal: "; "" if it wrote nothing. */
 static void read_reason(char *out, size_t size, int text)
 {
     char tail[TEXT_BYTES + 1];
@@ -157,7 +157,7 @@ static void plan_again(launch_crew *self, slot *slot, bool failed, const char *w
         slot->due = minute;
 }
 
-/* Signals that a process brings upon itself, rather than being sent them. */
+/* Signals that a process causes itself, rather than being sent them. */
 static bool is_own_fault(int number)
 {
     return number == SIGSEGV || number == SIGBUS || number == SIGABRT || number == SIGILL || number == SIGFPE;
@@ -354,7 +354,7 @@ void launch_crew_tell_leave(launch_crew *self)
     for (int64_t i = 0; i < self->room; i++)
         self->slots[i].leaving = true;
     signal_all(self, SIGTERM);
-    signal_all(self, SIGCONT); /* one that is stopped could not leave */
+    signal_all(self, SIGCONT); /* a stopped process could not leave */
 }
 
 void launch_crew_end(launch_crew *self)

@@ -47,7 +47,7 @@ typedef struct launch_worker {
     const char *store_url; /* "pipe:/run/.../socket", say */
     const char *data_url;  /* replaces the address of the rows' store, or NULL */
     const char *cache;     /* folder for slices, or NULL for the usual one */
-    bool near;             /* sees the files of the starter: may read the data it names */
+    bool near;             /* sees the starter's files: may read the data it names */
     int64_t parent;        /* process that it ends with, even if that is killed; 0: it outlives its starter */
 } launch_worker;
 
@@ -59,7 +59,7 @@ typedef struct launch_arguments {
     int numbers;
 } launch_arguments;
 
-/* Composes `worker --store ... --job ...`: the one place that knows how a worker is called. */
+/* Composes `worker --store ... --job ...`: the one place that knows a worker's command line. */
 void launch_arguments_of(launch_arguments *out, const launch_order *order, const launch_worker *worker);
 
 /* How threads are shared: at least one each. */

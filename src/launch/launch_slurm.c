@@ -1,8 +1,7 @@
 /* Workers on a Slurm cluster: slurm:64?partition=spot&time=30.
  *
- * In a store of the cloud, which any node reaches, they are tasks of an array job (slurm_array.c) and need this process
- * no more than other workers do.  Otherwise they reach the store through this process (slurm_attached.c), and end with
- * it. */
+ * With a cloud store, which any node reaches, they are tasks of an array job (slurm_array.c) and do not depend on this
+ * process.  Otherwise they reach the store through this process (slurm_attached.c), and end with it. */
 #include <string.h>
 
 #include <shoal/error.h>

@@ -1,7 +1,7 @@
 /* Workers behind ssh: ssh:corn10,me@corn11:8.  One connection per host, over which its workers reach the store.
  *
- * It is the system's own ssh, with the user's configuration, keys, agent and jump hosts.  The options that are added
- * come behind the user's: ssh takes the first value it meets. */
+ * It is the system's own ssh, with the user's configuration, keys, agent and jump hosts.  Options added here come after
+ * the user's: ssh takes the first value it finds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +32,11 @@ typedef struct ssh_launch {
 
 /* ---- what ssh means ---------------------------------------------------------------------------------------------- */
 
-/* What ssh says when it gives up, what that means to people, and whether another try may help. */
+/* ssh's messages when it gives up, what they mean to people, and whether another try may help. */
 static const struct {
     const char *text, *meaning;
     far_verdict verdict;
-    bool usage_follows; /* many lines behind it, of which the last tells nothing */
+    bool usage_follows; /* followed by many lines, of which the last says nothing */
 } sayings[] = {
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key is not the one that is known", FAR_LASTING, false},
     {"Host key verification failed", "its host key is not known; connect once by hand to accept it", FAR_LASTING,
@@ -65,7 +65,7 @@ static void copy_line(char *out, size_t size, const char *said, const char *at)
     snprintf(out, size, "%.*s", (int)length, at);
 }
 
-/* Keeps what ssh said behind what that means. */
+/* Puts ssh's own words after their meaning. */
 static far_verdict judge_ssh(char *reason, size_t size, const char *said, int exit_code)
 {
     char was[512];
@@ -94,7 +94,7 @@ const char *ssh_command(const char *asked)
     return asked && *asked ? asked : named && *named ? named : "ssh";
 }
 
-/* One that was shared and has gone silent would take the next try down with it, so that those make their own. */
+/* A shared connection that has gone silent would make the next try fail too, so later tries make their own. */
 static const char *const added[] = {"-T",
                                     "-x",
                                     "-a",
@@ -244,7 +244,7 @@ static void ssh_progress(launch_workers *base)
         far_host_progress(self->far[i]);
 }
 
-/* Of `count` workers those on the first `hosts` hosts, in proportion to what they were first asked for. */
+/* How many of `count` workers are on the first `hosts` hosts, in proportion to what they were first asked for. */
 static int64_t share_up_to(const ssh_launch *self, int hosts, int64_t count)
 {
     int64_t before = 0, all = 0;
@@ -296,7 +296,7 @@ static bool ssh_is_over(launch_workers *base)
     return over;
 }
 
-/* Those that did not leave end with their agent, which ends with the link. */
+/* Workers that did not leave end with their agent, which ends with the link. */
 static void ssh_end(launch_workers *base)
 {
     ssh_launch *self = (ssh_launch *)base;

@@ -1,14 +1,13 @@
-/* Workers as tasks of Slurm array jobs, which reach a store of the cloud by themselves.
+/* Workers as tasks of Slurm array jobs, which reach a cloud store by themselves.
  *
- * Each worker is a *slot*, and its task has the slot's number.  The first submission is one array of all slots.  What
- * Slurm requeues, after a preemption say, it starts again by itself; a task that failed, was preempted for good or
- * reached its time limit is submitted again, in an array of those that are due.  What was cancelled by someone else
- * stays cancelled.
+ * Each worker is a *slot*, and its task has the slot's number.  The first submission is one array of all slots.  Tasks
+ * that Slurm requeues, after a preemption say, it restarts by itself; a task that failed, was preempted for good or
+ * reached its time limit is submitted again, in an array of those that are due.  A task cancelled by someone else stays
+ * cancelled.
  *
- * All arrays of a job have one name, which nobody else has: shoal-ID.  So even an array whose number was lost, since
- * the controller's answer did not come, is cancelled with the rest.  Nothing here waits: one command of Slurm runs at a
- * time, and each tick checks whether it has ended.  When this process dies the tasks keep running: they end with the
- * job. */
+ * All arrays of a job have one name, which nobody else has: shoal-ID.  So even an array whose number was lost with the
+ * controller's answer is cancelled with the rest.  Nothing here waits: one command of Slurm runs at a time, and each
+ * tick checks whether it has ended.  When this process dies the tasks keep running: they end with the job. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +71,7 @@ typedef struct array_launch {
     bool said_away;
     bool closing;            /* no more are submitted */
     bool leaving, cancelled; /* all should leave; Slurm was told */
-    char waiting[64];        /* why they wait, as said last */
+    char waiting[64];        /* why they wait, as last reported */
     char reason[640];        /* of the last that was given up; "" for none */
 } array_launch;
 
@@ -93,7 +92,7 @@ static void tell_gone(const array_launch *self, const slot *slot, int64_t restar
 
 /* ---- lists of tasks ---------------------------------------------------------------------------------------------- */
 
-/* The slots of an array (0: of any) that `wanted` says yes to, as Slurm writes them: "0-3,7". */
+/* The slots of an array (0: of any) that `wanted` accepts, as Slurm writes them: "0-3,7". */
 static int list_slots(char **out, const array_launch *self, int64_t array, bool (*wanted)(const slot *slot))
 {
     base_writer writer = {0};
@@ -228,9 +227,9 @@ static int note_submitted(array_launch *self, const char *text)
     char line[160], *end = NULL;
     int64_t array = strtoll(text, &end, 10), count = count_slots(self, is_asked);
     if (array <= 0 || (*end != '\0' && *end != '\n' && *end != ';'))
-        return shoal_fail(SHOAL_INVALID, "slurm: sbatch answers '%.40s', which is not the number of a job", text);
+        return shoal_fail(SHOAL_INVALID, "slurm: sbatch printed '%.40s', which is not a job number", text);
     move_asked(self, SLOT_PENDING, array);
-    self->cancelled = false; /* one that comes after all were told to leave must be told, too */
+    self->cancelled = false; /* one that arrives after all were told to leave must be told too */
     self->look_pause = FIRST_LOOK;
     self->looked = base_now();
     snprintf(line, sizeof line, "slurm: job %lld: %lld worker%s submitted", (long long)array, (long long)count,
@@ -281,7 +280,7 @@ static slot *find_slot(array_launch *self, const char *id)
     char *end = NULL;
     int64_t array = strtoll(id, &end, 10), number = *end == '_' ? strtoll(end + 1, &end, 10) : -1;
     if (number < 0 || number >= self->room || *end != '\0' || self->slots[number].array != array)
-        return NULL; /* of another starter, or of a former submission */
+        return NULL; /* of another starter, or of an earlier submission */
     return is_slot_there(&self->slots[number]) ? &self->slots[number] : NULL;
 }
 
@@ -299,7 +298,7 @@ static void give_up_slot(array_launch *self, slot *slot, const char *why)
     snprintf(self->reason, sizeof self->reason, "%.600s", why);
 }
 
-/* It is submitted again after a pause, unless that was done too often without progress. */
+/* It is resubmitted after a pause, unless that happened too often without progress. */
 static void plan_again(array_launch *self, slot *slot, int cost, const char *why)
 {
     slot->deaths++;
@@ -406,7 +405,7 @@ static void note_line(array_launch *self, const char *line, size_t length, char 
         snprintf(waiting, waiting_size, "%.60s", task.why);
 }
 
-/* Slurm's word for why tasks wait, when it is another than before and none runs. */
+/* Slurm's reason why tasks wait, if it is a new one and none runs. */
 static void say_waiting(array_launch *self, const char *waiting)
 {
     char line[160];
@@ -480,7 +479,7 @@ static void note_account(array_launch *self, const char *line, size_t length)
 /* Without accounting it is unknown how they ended. */
 static void note_search(array_launch *self, const char *text)
 {
-    static const char lost[] = "died: Slurm does not know it any more";
+    static const char lost[] = "died: Slurm no longer knows it";
     for (const char *line = text; *line;) {
         size_t length = strcspn(line, "\n");
         note_account(self, line, length);
@@ -527,7 +526,7 @@ static int cancel_jobs(array_launch *self)
 
 /* ---- one thing after the other ----------------------------------------------------------------------------------- */
 
-/* The controller does not answer: that is said once, and all is tried again later. */
+/* The controller does not answer: that is reported once, and everything is tried again later. */
 static void note_away(array_launch *self)
 {
     char line[1024];
@@ -598,7 +597,7 @@ static bool is_any_due(const array_launch *self)
     return false;
 }
 
-/* Ends a command that is done, and begins the next that is due. */
+/* Finishes a command that is done, and starts the next that is due. */
 static int advance_command(array_launch *self)
 {
     int status = SHOAL_OK;
@@ -737,7 +736,7 @@ static void array_end(launch_workers *base)
 static void array_free(launch_workers *base)
 {
     array_launch *self = (array_launch *)base;
-    if (self->doing == DOING_CANCEL) /* which must not be cut short */
+    if (self->doing == DOING_CANCEL) /* which must not be interrupted */
         slurm_command_release(&self->command, END_SECONDS);
     slurm_command_release(&self->command, 0);
     slurm_options_release(&self->options);

@@ -70,8 +70,8 @@ static void say_of_step(const attached *self, const char *line)
 
 /* ---- asking for nodes -------------------------------------------------------------------------------------------- */
 
-/* What runs beside the allocation: it prints the nodes, one per line, and waits.  The first line has the job's number
- * and "2(x3),1", the tasks on each; the last is a dot. */
+/* The script that holds the allocation: it prints the nodes, one per line, and waits.  The first line has the job's
+ * number and "2(x3),1", the tasks on each; the last is a dot. */
 static const char waiting_shell[] = "echo \"$SLURM_JOB_ID $SLURM_TASKS_PER_NODE\"; scontrol show hostnames "
                                     "\"$SLURM_JOB_NODELIST\"; echo .; exec cat >/dev/null";
 
@@ -100,7 +100,7 @@ static int ask_nodes(attached *self, allocation *allocation)
     return status;
 }
 
-/* The tasks of the next node in "2(x3),1": goes on in the text when those of the group are used up. */
+/* The tasks of the next node in "2(x3),1": moves on in the text when a group is used up. */
 static int64_t next_tasks(const char **text, int64_t *left)
 {
     char *end = NULL;
@@ -116,7 +116,7 @@ static int64_t next_tasks(const char **text, int64_t *left)
     return tasks > 0 && tasks <= LAUNCH_WORKERS_MOST ? tasks : 1;
 }
 
-/* Reads what the shell beside the allocation told; *complete when it has told all. */
+/* Reads the output of the allocation's shell; *complete when all of it is there. */
 static int read_nodes(allocation *allocation, bool *complete)
 {
     char *text = NULL;
@@ -145,7 +145,7 @@ static int read_nodes(allocation *allocation, bool *complete)
 
 /* ---- workers on the nodes ---------------------------------------------------------------------------------------- */
 
-/* What may pass: a node that does not answer, a step that can't be made at the moment. */
+/* What may be temporary: a node that does not answer, a step that can't be made at the moment. */
 static far_verdict judge_srun(char *reason, size_t size, const char *said, int exit_code)
 {
     (void)reason;
@@ -154,8 +154,8 @@ static far_verdict judge_srun(char *reason, size_t size, const char *said, int e
     return exit_code == 126 || exit_code == 127 ? FAR_LASTING : FAR_PASSING;
 }
 
-/* --unbuffered: without it srun keeps back what does not end with a line break.  --overlap: a step that has not quite
- * ended must not keep its successor waiting. */
+/* --unbuffered: without it srun holds back output that does not end with a line break.  --overlap: a step that has not
+ * quite ended must not keep its successor waiting. */
 static int start_node(attached *self, const allocation *allocation, node *node, int64_t slot, int64_t workers)
 {
     char order[48], list[NODE_BYTES + 16];
@@ -173,7 +173,7 @@ static int start_node(attached *self, const allocation *allocation, node *node, 
                                                    .judge = judge_srun});
 }
 
-/* Of those wanted the first allocations take as many as they have room for. */
+/* The first allocations take as many of the wanted workers as they have room for. */
 static int share_out(attached *self)
 {
     int64_t left = self->wanted, slot = self->base.first_slot;
@@ -227,7 +227,7 @@ static void free_nodes(allocation *allocation)
 
 /* ---- one allocation ---------------------------------------------------------------------------------------------- */
 
-/* salloc's own word for it: "job 12 queued and waiting for resources". */
+/* salloc's own message: "job 12 queued and waiting for resources". */
 static int say_waiting(attached *self, allocation *allocation)
 {
     char *said = NULL, line[240];
@@ -264,7 +264,7 @@ static void plan_again(attached *self, allocation *allocation, int cost, const c
     say_of_step(self, line);
 }
 
-/* salloc ended without having got anything. */
+/* salloc ended without an allocation. */
 static void note_refused(attached *self, allocation *allocation)
 {
     char *text = NULL, why[640];
@@ -387,7 +387,7 @@ static int tick_allocation(attached *self, allocation *allocation, int64_t *hope
 
 /* ---- the launcher ------------------------------------------------------------------------------------------------ */
 
-/* What is too few becomes another allocation; what is too many is left empty, and given back in the end. */
+/* Missing workers become another allocation; superfluous nodes are left empty, and released at the end. */
 static int attached_scale(launch_workers *base, int64_t count)
 {
     attached *self = (attached *)base;
@@ -489,7 +489,7 @@ static int64_t attached_wanted(const launch_workers *base)
     return ((const attached *)base)->wanted;
 }
 
-/* Gives up what was asked for and is not there yet. */
+/* Gives up allocations that were requested and are not there yet. */
 static void close_all(attached *self)
 {
     self->closing = true;
@@ -519,7 +519,7 @@ static bool attached_is_over(launch_workers *base)
     return for_nodes(self, count_there) == 0;
 }
 
-/* Those that did not leave end with their agent, which ends with the link. */
+/* Workers that did not leave end with their agent, which ends with the link. */
 static void attached_end(launch_workers *base)
 {
     for_nodes((attached *)base, stop_far);

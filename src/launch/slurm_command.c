@@ -1,6 +1,6 @@
 /* Running commands of Slurm.  See slurm_command.h.
  *
- * What they write goes into files in memory, so that none ever waits for a reader. */
+ * Their output goes to files in memory, so that none ever waits for a reader. */
 #include "launch/slurm_command.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static int start_slurm(slurm_command *self, const char *const *words, int input,
     slurm_command_release(self, 0);
     if (error == ENOENT)
         return shoal_fail(SHOAL_INVALID,
-                          "slurm: there is no %s on this machine: it has to be one that jobs are submitted from",
+                          "slurm: there is no %s on this machine: start from one where Slurm jobs can be submitted",
                           words[0]);
     return shoal_fail_errno(SHOAL_SYSTEM, error, "slurm: can't run %s", words[0]);
 }
@@ -112,7 +112,7 @@ int slurm_command_read(const slurm_command *self, bool said, char **text)
     return status;
 }
 
-/* What says that the controller is away rather than that it refuses. */
+/* Messages that say that the controller is away rather than that it refuses. */
 static bool is_passing(const char *said)
 {
     static const char *const sayings[] = {
@@ -154,7 +154,7 @@ static int fail_command(const slurm_command *self)
     else if (*line)
         status = shoal_fail(passing ? SHOAL_AGAIN : SHOAL_INVALID, "slurm: %s: %s", self->name, line);
     else
-        status = shoal_fail(SHOAL_INVALID, "slurm: %s fails and does not say why", self->name);
+        status = shoal_fail(SHOAL_INVALID, "slurm: %s failed without saying why", self->name);
     base_free(&said);
     return status;
 }

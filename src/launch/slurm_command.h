@@ -5,8 +5,7 @@
  *     ... now and then: if (slurm_command_is_over(&command)) status = slurm_command_finish(&command, &text);
  *     slurm_command_release(&command);
  *
- * Nothing here waits: a controller that is busy answers after half a minute, and a job must not stand still
- * meanwhile. */
+ * Nothing here blocks: a busy controller may take half a minute to answer, and a job must not stand still meanwhile. */
 #ifndef SLURM_COMMAND_H
 #define SLURM_COMMAND_H
 
@@ -42,12 +41,12 @@ static inline bool slurm_command_runs(const slurm_command *self)
 }
 /* Whether it has ended. */
 bool slurm_command_is_over(slurm_command *self);
-/* For one that has: what it wrote, or a failure with what it said: SHOAL_AGAIN when the controller can't be reached,
- * which may pass, SHOAL_INVALID for anything else. */
+/* For one that has: its output, or a failure with its message: SHOAL_AGAIN if the controller can't be reached, which
+ * may be temporary, SHOAL_INVALID for anything else. */
 int slurm_command_finish(slurm_command *self, char **text);
 /* What it has written so far to standard output, or with `said` to standard error. */
 int slurm_command_read(const slurm_command *self, bool said, char **text);
-/* Closes the pipe of one that holds, waits so long for its end, kills it if it is still there, and forgets it. */
+/* Closes its pipe if it has one, waits that long for its end, kills it if it is still there, and forgets it. */
 void slurm_command_release(slurm_command *self, double seconds);
 
 #endif

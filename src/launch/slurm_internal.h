@@ -1,5 +1,4 @@
-/* The two ways of having workers on a Slurm cluster; launch_slurm.c chooses.  Each is a launcher of its own, without a
- * scheme. */
+/* The two ways of running workers on a Slurm cluster; launch_slurm.c chooses.  Each is a launcher, without a scheme. */
 #ifndef SLURM_INTERNAL_H
 #define SLURM_INTERNAL_H
 

@@ -58,7 +58,7 @@ static int take_option(slurm_options *out, const char *name, const char *value)
     }
     if (strcmp(name, "program") == 0) {
         if (value[0] != '/')
-            return shoal_fail(SHOAL_USAGE, "--workers slurm: program=%s should be a whole path, from /", value);
+            return shoal_fail(SHOAL_USAGE, "--workers slurm: program=%s should be an absolute path", value);
         base_free(&out->program);
         return base_copy_text(&out->program, value);
     }

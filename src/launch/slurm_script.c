@@ -1,8 +1,8 @@
 /* Composing the script of an array job.  See slurm_script.h.
  *
- * It holds no secrets: credentials come by the environment, which Slurm hands on.  The last line that a failing worker
- * says becomes the comment of its task, which squeue shows: that way it reaches whoever follows the job without a disk
- * that both see. */
+ * It holds no secrets: credentials come through the environment, which Slurm passes on.  The last line of a failing
+ * worker becomes the comment of its task, which squeue shows: so it reaches the job's follower without a shared
+ * disk. */
 #include "launch/slurm_script.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ uint64_t slurm_script_worker(const char *prefix, int64_t task, int64_t restarts)
     return strtoull(text, NULL, 16);
 }
 
-/* The words of one worker; its number is the script's to add. */
+/* The words of one worker; the script adds its number. */
 static int compose_words(char **out, const slurm_script *self, int64_t slot)
 {
     launch_arguments arguments;
@@ -46,7 +46,7 @@ static int compose_words(char **out, const slurm_script *self, int64_t slot)
                         &(launch_worker){.id = 1,
                                          .slot = self->first_slot + slot,
                                          .threads = self->threads,
-                                         .memory = self->order->memory, /* what Slurm gives it, it finds by itself */
+                                         .memory = self->order->memory, /* it finds by itself what Slurm gives it */
                                          .store_url = self->order->store_url});
     for (int i = 0; i < arguments.count && status == SHOAL_OK; i++) {
         char *quoted = NULL, *longer = NULL;
@@ -61,7 +61,7 @@ static int compose_words(char **out, const slurm_script *self, int64_t slot)
     return status;
 }
 
-/* One branch for each run of slots that are called alike: roles differ. */
+/* One branch for each run of slots with the same arguments: roles differ. */
 static int compose_branches(char **out, const slurm_script *self, int64_t last)
 {
     char *words = NULL, *next = NULL, *longer = NULL;
@@ -105,7 +105,7 @@ static const char frame[] =
     "\"$program\" \"$@\" </dev/null >/dev/null 2>\"$said\" &\n"
     "worker=$!\n"
     "trap 'kill -TERM \"$worker\" 2>/dev/null' TERM\n"
-    "while wait \"$worker\"; code=$?; kill -0 \"$worker\" 2>/dev/null; do :; done\n" /* a signal ends the wait, too */
+    "while wait \"$worker\"; code=$?; kill -0 \"$worker\" 2>/dev/null; do :; done\n" /* a signal ends the wait too */
     "[ \"$code\" -eq 0 ] || tell \"$(tail -n 1 \"$said\")\"\n"
     "[ \"$said\" = /dev/null ] || rm -f \"$said\"\n"
     "exit \"$code\"\n";

@@ -16,7 +16,7 @@ typedef struct slurm_script {
 
 /* For tasks whose numbers are slots of the launcher, the last of them `last`. */
 int slurm_script_compose(char **out, const slurm_script *script, int64_t last);
-/* The number that the worker of a task goes by when Slurm has started it again so many times. */
+/* The number of a task's worker after Slurm has restarted it that many times. */
 uint64_t slurm_script_worker(const char *prefix, int64_t task, int64_t restarts);
 /* `text` between single quotes, as a shell reads it. */
 int slurm_quote(char **out, const char *text);

@@ -14,7 +14,7 @@
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* One part of the text between two commas. */
+/* The text between two commas. */
 typedef struct part {
     const char *text;
     int length;
@@ -124,7 +124,7 @@ int ssh_hosts_parse(ssh_host **out, int *count, const char *text)
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
-/* Copies one word from *from to *to, its quotes taken away; false when a quote has no end. */
+/* Copies one word from *from to *to without its quotes; false if a quote has no end. */
 static bool take_word(const char **from, char **to)
 {
     char quote = 0;

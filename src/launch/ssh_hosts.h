@@ -1,4 +1,4 @@
-/* The text behind "ssh:", corn10,me@corn11:8,[::1]:2, as hosts; and the command that reaches them, as words. */
+/* The text after "ssh:", corn10,me@corn11:8,[::1]:2, as hosts; and the command that reaches them, as words. */
 #ifndef SSH_HOSTS_H
 #define SSH_HOSTS_H
 
@@ -11,7 +11,7 @@ typedef struct ssh_host {
     int64_t workers;
 } ssh_host;
 
-/* SHOAL_USAGE with a sentence for what is no list of hosts.  The caller frees *out with base_free. */
+/* SHOAL_USAGE with a sentence for what is not a list of hosts.  The caller frees *out with base_free. */
 int ssh_hosts_parse(ssh_host **out, int *count, const char *text);
 
 typedef struct ssh_words {

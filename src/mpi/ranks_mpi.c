@@ -1,13 +1,13 @@
 /* libshoal-mpi.so: the functions of shoal/ranks.h by MPI.
  *
- * The one file of shoal that knows MPI, and it knows nothing else of shoal: it is built once for every MPI that is
- * there, and who has none never loads it.  All traffic goes through communicators of our own, so that a host
- * program's messages can't be mixed up with ours.  MPI itself ends all ranks when something goes wrong, so no
- * call's result is looked at.
+ * The only file of shoal that uses MPI, and it uses nothing else of shoal: it is built once for every MPI installed,
+ * and never loaded without one.  All traffic goes through our own communicators, so that a host program's messages
+ * can't be mixed up with ours.  MPI itself ends all ranks when something goes wrong, so the results of calls are not
+ * checked.
  *
- * MPI polls while it waits.  That is the fastest way where every rank has a core; where ranks are crowded, it burns
- * the core that the one waited for needs.  So crowded ranks wait by loops of our own that give the core away
- * between two looks, and where some are crowded all use the calls that can be waited for so. */
+ * MPI polls while it waits.  That is fastest if every rank has a core; on a crowded host it burns the core that the
+ * awaited rank needs.  So crowded ranks wait in our own loops, which yield the core between polls, and if some ranks
+ * are crowded all use the calls that can be waited for like that. */
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <shoal/ranks.h>
 
-/* The most elements that one call of MPI is given, whose counts are ints; a test sets it low. */
+/* The most elements per MPI call, whose counts are ints; a test sets it low. */
 #ifndef RANKS_PIECE
 #define RANKS_PIECE (1 << 30)
 #endif
@@ -52,7 +52,7 @@ static void give_up(ranks_mpi *mpi, const char *message, int code)
             length = (int)sizeof line - 1;
             line[length - 1] = '\n';
         }
-        /* In one piece, since other ranks may write too; when it fails there is nobody left to be told. */
+        /* In one write, since other ranks may write too; if it fails there is nobody left to tell. */
         if (write(STDERR_FILENO, line, (size_t)length) < 0)
             code = code == 0 ? 1 : code;
     }
@@ -67,8 +67,7 @@ static int piece_of(size_t left)
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
-/* Gives the core to whoever can use it.  Some schedulers give it back at once when asked to yield, so that after a
- * few looks only sleeping helps. */
+/* Yields the core.  Some schedulers return at once from a yield, so that after a few polls only sleeping helps. */
 static void step_back(int looks)
 {
     const struct timespec moment = {.tv_nsec = 20000};
@@ -78,8 +77,8 @@ static void step_back(int looks)
         nanosleep(&moment, NULL);
 }
 
-/* Until a request is done.  Several are waited for one after the other: all of them go on in any call, and MPICH
- * 4.0 fails when it is asked about several that are not all sends and receives. */
+/* Until a request is done.  Several are waited for one after another: all of them progress in any call, and MPICH 4.0
+ * fails when asked about several that are not all sends and receives. */
 static void finish(ranks_mpi *mpi, MPI_Request *request)
 {
     int done = 0;
@@ -210,8 +209,8 @@ static MPI_Request *next_posted(ranks_mpi *mpi)
     return &mpi->posted[mpi->posted_count++];
 }
 
-/* The type and count that stand for so many bytes as one message, though counts are ints: a send that is shorter than
- * its receive has to end it all the same. */
+/* The type and count for that many bytes as one message, though counts are ints: a send that is shorter than its
+ * receive must still complete it. */
 static MPI_Datatype bytes_as_one(int *count, size_t size)
 {
     MPI_Datatype block, whole;
@@ -291,7 +290,7 @@ static void alarm_mpi(shoal_ranks *self)
     ranks_mpi *mpi = (ranks_mpi *)self;
     if (mpi->told == mpi->step)
         return;
-    finish_telling(mpi); /* what was told at an earlier step, and long heard */
+    finish_telling(mpi); /* an alarm of an earlier step, long since heard */
     mpi->told = mpi->step;
     for (int rank = 0; rank < self->size; rank++)
         if (rank != self->rank)
@@ -303,7 +302,7 @@ static bool alarmed_mpi(shoal_ranks *self)
 {
     ranks_mpi *mpi = (ranks_mpi *)self;
     int came = 1;
-    /* One of a later step waits until we are there. */
+    /* An alarm of a later step waits until we are there. */
     while (mpi->heard < mpi->step && (MPI_Test(&mpi->listening, &came, MPI_STATUS_IGNORE), came)) {
         mpi->heard = mpi->arriving;
         mpi->alarms_heard++;
@@ -312,7 +311,7 @@ static bool alarmed_mpi(shoal_ranks *self)
     return mpi->heard == mpi->step;
 }
 
-/* Takes in all alarms that were ever sent, so that MPI ends with nothing on its way. */
+/* Receives all alarms that were ever sent, so that MPI ends with nothing in transit. */
 static void silence(ranks_mpi *mpi)
 {
     int64_t sent = 0;
@@ -369,7 +368,7 @@ static void name_library(char *out, size_t room)
         snprintf(out, room, "%.*s", (int)strcspn(text, ",\n"), text);
 }
 
-/* Whether the ranks of this host are more than the cores that they, taken together, may use. */
+/* Whether this host has more ranks than cores that they may use together. */
 static bool is_crowded(void)
 {
     MPI_Comm host;
@@ -378,7 +377,7 @@ static bool is_crowded(void)
     CPU_ZERO(&mine);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
     MPI_Comm_size(host, &ranks);
-    if (sched_getaffinity(0, sizeof mine, &mine) != 0) /* more cores than the set has room for */
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) /* more cores than the set can hold */
         memset(&mine, 0xff, sizeof mine);
     MPI_Allreduce(&mine, &all, sizeof mine, MPI_BYTE, MPI_BOR, host);
     MPI_Comm_free(&host);
@@ -440,7 +439,7 @@ int shoal_ranks_mpi(shoal_ranks **out, uint32_t version, char *message, size_t s
 {
     bool ours = false;
     if (version != SHOAL_RANKS_VERSION) {
-        snprintf(message, size, "it is of another version of shoal: its functions have version %d, not %u",
+        snprintf(message, size, "it belongs to another version of shoal: its functions have version %d, not %u",
                  SHOAL_RANKS_VERSION, (unsigned)version);
         return -1;
     }

@@ -22,7 +22,7 @@
 struct run_events {
     int descriptor;
     char *path;
-    int status; /* the first failure; nothing is written after it, since it may have left half an event */
+    int status; /* the first failure; nothing is written after it, since half an event may have been written */
     int error;  /* errno of it */
 };
 
@@ -248,7 +248,7 @@ int run_events_close(run_events **inout)
     if (!events)
         return SHOAL_OK;
     if (close(events->descriptor) < 0 && events->status == SHOAL_OK) {
-        events->status = SHOAL_SYSTEM; /* some file systems tell of a full disk only now */
+        events->status = SHOAL_SYSTEM; /* some file systems report a full disk only now */
         events->error = errno;
     }
     events->descriptor = -1;

@@ -61,8 +61,8 @@ static const char *partition_of(const slurm_options *options)
     return "";
 }
 
-/* A line of sinfo, "debug*|up|3/1/0/4|2|1024+": its name, its state, nodes that work, are free, can't be used and all
- * of them, cores and megabytes of one. */
+/* A line of sinfo, "debug*|up|3/1/0/4|2|1024+": a partition's name, its state, its busy, idle, unusable and all nodes,
+ * and the cores and megabytes of one. */
 static void take_partition(run_host *row, char *line)
 {
     const char *name = strsep(&line, "|"), *state = line ? strsep(&line, "|") : "",
@@ -75,7 +75,7 @@ static void take_partition(run_host *row, char *line)
     row->facts.memory = strtoll(memory, NULL, 10) * (1 << 20);
     row->reached = strcmp(state, "up") == 0 && row->nodes > 0;
     if (!row->reached)
-        snprintf(row->why, sizeof row->why, "%s: the partition is %.20s, and %lld of its nodes can work", row->name,
+        snprintf(row->why, sizeof row->why, "%s: the partition is %.20s, and %lld of its nodes can be used", row->name,
                  state, (long long)row->nodes);
 }
 
@@ -162,7 +162,7 @@ static int start_reaching(run_hosts *self, reaching *now, const char *ssh)
     return status;
 }
 
-/* Waits until the host has told what is asked for, or why it will not; true then. */
+/* Waits until the host has sent what was asked for, or why it can't; true then. */
 static bool has_told(run_host *row, far_host *host, bool probed)
 {
     int status = far_host_tick(host);
@@ -217,7 +217,7 @@ static int measure_hosts(run_hosts *self, reaching *now, const volatile int *sto
     return status;
 }
 
-/* A store with one blob, of bytes that no compression makes shorter. */
+/* A store with one blob of incompressible bytes. */
 static int make_store(shoal_store **out)
 {
     void *bytes = NULL;
@@ -300,7 +300,7 @@ int run_hosts_can_start(const launch_ask *ask, const char *ssh, bool reach_ssh, 
 {
     run_hosts hosts = {0};
     int status = SHOAL_OK;
-    bool some = ask->count == 0; /* that can start, as far as can be told */
+    bool some = ask->count == 0; /* that can start, as far as known */
     for (int i = 0; i < ask->count && !some && status == SHOAL_OK; i++) {
         const launch_part *part = &ask->part[i];
         int first = hosts.count;

@@ -15,7 +15,7 @@ static const shoal_option rows[] = {
      .help = "the store that the jobs are in: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET (default: "
              "SHOAL_STORE, or a folder of this user)"},
     {"deadline", 0, SHOAL_OPTION_REAL, offsetof(run_jobs_settings, patience), "SECONDS",
-     .help = "how long to retry one request while the trouble may pass", .fallback = "60", .least = 0.001},
+     .help = "how long to retry a request that fails for a temporary reason", .fallback = "60", .least = 0.001},
     {0},
 };
 const shoal_option *const run_jobs_options = rows;
@@ -27,7 +27,7 @@ static int state_path(char **out, const char *name)
     return base_user_path(out, BASE_STATE, name, "--store URL is needed");
 }
 
-/* What the environment names; NULL for nothing. */
+/* The store that the environment names; NULL for none. */
 static const char *usual_store(void)
 {
     const char *usual = getenv("SHOAL_STORE");
@@ -49,7 +49,7 @@ int run_jobs_url(char **out, const char *given)
     return status;
 }
 
-/* Makes the folders above a file, for this user alone as the specification of XDG_STATE_HOME asks. */
+/* Makes the folders above a file, accessible to this user alone, as XDG_STATE_HOME's specification requires. */
 static int make_jobs_folders(const char *path)
 {
     int error = base_make_folders_above(path, 0700, NULL);
@@ -80,7 +80,7 @@ int run_jobs_open(run_jobs *out, const run_jobs_settings *settings, run_jobs_acc
     shoal_store_options options = {.create = access == RUN_JOBS_CREATE && run_jobs_is_folder(out->url),
                                    .read_only = access == RUN_JOBS_READ};
     if (options.create && !out->named && strncmp(out->url, "dir:/", 5) == 0)
-        status = make_jobs_folders(out->url + 4); /* those above it; the last one is the store's to make */
+        status = make_jobs_folders(out->url + 4); /* those above it; the store makes the last one */
     if (status == SHOAL_OK)
         status = run_protect_secrets(out->url);
     if (status == SHOAL_OK)
@@ -88,7 +88,8 @@ int run_jobs_open(run_jobs *out, const run_jobs_settings *settings, run_jobs_acc
     if (status == SHOAL_ABSENT && !out->named && !usual_store())
         status =
             shoal_fail(status, "there are no jobs yet in %s; --store or SHOAL_STORE names another store", out->url);
-    else if (status < 0 && !out->named && usual_store()) /* who did not name it may not remember who did */
+    else if (status < 0 && !out->named && usual_store()) /* a user who did not name it may not remember where it was
+                                                          * named */
         status = shoal_fail(status, "SHOAL_STORE: %s", shoal_error());
     if (status < 0)
         run_jobs_close(out);

@@ -18,7 +18,7 @@ static struct {
     shoal_ranks_started how;
     shoal_ranks *ranks;
     bool alone;   /* asked to be */
-    bool failed;  /* the others could not be met */
+    bool failed;  /* the other ranks could not be reached */
     bool settled; /* a failure is known to all */
 } self;
 
@@ -27,7 +27,7 @@ static void find_start(void)
     self.started = shoal_ranks_find(&self.how);
 }
 
-/* Runs of several threads, which only those that are alone can have, may ask at the same time. */
+/* Several threads may ask at the same time, in a process that runs alone. */
 static bool was_started(void)
 {
     static pthread_once_t looked = PTHREAD_ONCE_INIT;
@@ -92,7 +92,7 @@ static int check_ranks_options(const run_ranks_options *options, bool on_workers
     if (on_workers && (saves || options->file))
         return shoal_fail(SHOAL_USAGE,
                           "checkpoints are for runs without workers: a job on workers keeps its rounds in its store, "
-                          "and goes on by itself or by shoal job resume");
+                          "and continues by itself or by shoal job resume");
     if (options->file && strncmp(options->file, "mem:", 4) == 0)
         return shoal_fail(SHOAL_USAGE,
                           "--checkpoint-file %s would be gone with this process: name a file, or a blob of another "
@@ -103,7 +103,7 @@ static int check_ranks_options(const run_ranks_options *options, bool on_workers
     return SHOAL_OK;
 }
 
-/* Meets the others, whatever has happened to this rank so far. */
+/* Connects to the other ranks, whatever has happened to this one so far. */
 static int meet(int status)
 {
     char why[512];
@@ -130,7 +130,7 @@ int run_ranks_begin(const run_ranks_options *options, bool on_workers)
         return status;
     if (status == SHOAL_OK && on_workers)
         status =
-            shoal_fail(SHOAL_USAGE, "started by %s, and asked for workers: do without one of them", self.how.launcher);
+            shoal_fail(SHOAL_USAGE, "started by %s, but --workers is given too: use one of them", self.how.launcher);
     return meet(status);
 }
 
@@ -142,9 +142,9 @@ int run_load(shoal_outcome *outcome)
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-/* A rank that could not meet the others does not know whether it is the only one.  When all are alike, rank 0 tells it
- * and ends the rest, which wait here.  Otherwise the others wait for this one, until it ends them.  srun ends nobody:
- * so of every host one rank tells it. */
+/* A rank that could not reach the others does not know whether it is the only one.  If all failed alike, rank 0 reports
+ * it and ends the rest, which wait here.  Otherwise the others wait for this one until it ends them.  srun ends nobody:
+ * so one rank of every host reports it. */
 static int fail_unmet(int status)
 {
     const struct timespec a_while = {.tv_sec = 10};
@@ -163,7 +163,7 @@ void run_ranks_give_up(void)
         shoal_ranks_give_up(&self.how);
 }
 
-/* Tells the others of a failure that only this rank has, and hears of theirs. */
+/* Tells the others of a failure that only this rank has, and learns of theirs. */
 static int share_end(int status)
 {
     char why[1024];

@@ -20,15 +20,15 @@ typedef struct home {
     char text[192];
 } home;
 
-/* What the first rank of a host tells the others of it. */
+/* What the first rank of a host sends to the host's other ranks. */
 typedef struct notice {
     int32_t status;
     int32_t process;                 /* whose descriptors these are */
     int32_t rows, weights;           /* descriptors; -1: every rank reads the data itself; there are no weights */
     int32_t read_once, unused;       /* shoal_outcome.read_once */
     int64_t target;                  /* run_columns.target */
-    int64_t rows_note, weights_note; /* bytes of what is told of both, */
-    int64_t text;                    /* and of what comes behind: a failure's message, or the name of the data */
+    int64_t rows_note, weights_note; /* bytes of the descriptions of both, */
+    int64_t text;                    /* and of what follows: a failure's message, or the name of the data */
 } notice;
 
 typedef struct loading {
@@ -37,13 +37,13 @@ typedef struct loading {
     int first, here; /* the first rank of this host, and how many there are on it */
     home *homes;     /* of all ranks */
     notice *notices; /* of all ranks */
-    void *note;      /* what belongs to this rank's notice: two notes and a text */
+    void *note;      /* what follows this rank's notice: two descriptions and a text */
     size_t note_bytes;
 } loading;
 
 /* ---- hosts ------------------------------------------------------------------------------------------------------- */
 
-/* A rank that can't tell where it is shares with nobody. */
+/* A rank that does not know where it is shares with nobody. */
 static home find_home(int rank)
 {
     home here = {{0}};
@@ -78,7 +78,7 @@ static void find_neighbours(loading *self)
 
 /* ---- the first rank of a host ------------------------------------------------------------------------------------ */
 
-/* The weights lie in a data set of their own from then on, so that they can be lent. */
+/* The weights move to a separate data set, so that they can be lent. */
 static int lend_weights(int *descriptor, void **note, size_t *size, shoal_outcome *outcome)
 {
     shoal_data *weights = NULL;
@@ -104,7 +104,7 @@ static int lend_rows(int *descriptor, void **note, size_t *size, shoal_outcome *
 {
     const void *values = NULL;
     int status = SHOAL_OK;
-    if (outcome->data_lent) { /* by the caller, whose own they stay as they are */
+    if (outcome->data_lent) { /* by the caller, who keeps the original */
         status = shoal_data_read(&values, outcome->data, 0, outcome->rows, NULL);
         if (status == SHOAL_OK)
             status = shoal_data_wrap(&outcome->data, values, outcome->rows, outcome->columns, outcome->type);
@@ -139,7 +139,7 @@ static int lend(loading *self, notice *out, base_writer *notes)
     return status;
 }
 
-/* Who waits for something that may take minutes leaves the cores to those who do it. */
+/* A rank that may wait for minutes leaves the cores to those that work. */
 static void wait_for_first(const loading *self)
 {
     const struct timespec a_moment = {.tv_nsec = 1000000};
@@ -210,7 +210,7 @@ static int borrow(shoal_outcome *outcome, const notice *from, const char *notes)
     return SHOAL_OK;
 }
 
-/* Who can't see what is lent reads it as the first one did, where it is still there to be read. */
+/* A rank that can't see what is lent reads it as the first one did, if it can still be read. */
 static int load_other(loading *self, const notice *first, const char *notes)
 {
     double started = base_seconds();
@@ -233,7 +233,7 @@ static int64_t notice_bytes(const notice *of)
     return of->rows_note + of->weights_note + of->text;
 }
 
-/* Every rank gets what belongs to all notices, and finds that of its host's first. */
+/* Every rank gets what follows all notices, and finds the part of its host's first rank. */
 static void gather_notes(char **out, const char **first, const loading *self)
 {
     size_t all = 0, *bytes = NULL, before = 0;
@@ -258,8 +258,7 @@ static int compare_one(const loading *self, const void *bytes, size_t size, cons
     return status;
 }
 
-/* A file may be another one on another host, though it has the same name, and a blob may be replaced while ranks
- * open it. */
+/* A file may differ on another host though it has the same name, and a blob may be replaced while ranks open it. */
 static int compare_notices(const loading *self)
 {
     const shoal_outcome *outcome = self->outcome;

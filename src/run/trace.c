@@ -46,8 +46,7 @@ static void put_line(FILE *stream, const run_traced *round)
     fflush(stream);
 }
 
-/* The step of a curve is the number of the round, which no other round has: those of the learner begin anew with each
- * phase. */
+/* The step of a curve is the round's number, which is unique: the learner's own steps start again in each phase. */
 static void put_round(run_trace *trace, const run_traced *round)
 {
     const run_event_value values[] = {

@@ -1,8 +1,7 @@
 /* Being a worker.  See worker.h.
  *
- * Signals come to one thread, which waits for them and for the notice that the machine is about to go; all others
- * block them. It tells the worker to leave and, should that take too long, ends the process: whatever is then left
- * undone others do. */
+ * One thread receives signals, and waits for them and for the notice that the machine is about to go; all others block
+ * them.  It tells the worker to leave and, if that takes too long, ends the process: other workers do what is left. */
 #include "worker.h"
 
 #include <inttypes.h>
@@ -126,7 +125,7 @@ static int check_hash(const char *text)
     return SHOAL_OK;
 }
 
-/* All that was given, as one list; NULL for nothing. */
+/* All values as one list; NULL for none. */
 static int join_roots(char **out, const shoal_texts *given)
 {
     job_roots *roots = NULL;
@@ -138,12 +137,12 @@ static int join_roots(char **out, const shoal_texts *given)
         *out = longer;
     }
     if (status == SHOAL_OK)
-        status = job_roots_new(&roots, *out); /* so that a wrong one is told before there is a job */
+        status = job_roots_new(&roots, *out); /* so that a wrong one is reported before there is a job */
     job_roots_free(&roots);
     return status;
 }
 
-/* What options point to that is not in the command line. */
+/* Memory that the options point to, apart from the command line. */
 typedef struct made_texts {
     char *cache, *roots;
 } made_texts;
@@ -170,8 +169,7 @@ static int make_options(shoal_worker_options *out, const run_worker_options *wor
     out->spec = work->spec;
     out->slots = (int)work->slots;
     out->memory = work->memory > 0 ? work->memory : base_memory_share(1);
-    base_memory_hold(out->memory +
-                     out->memory / 4); /* what plans of jobs don't count is little, or somebody's attack */
+    base_memory_hold(out->memory + out->memory / 4); /* jobs need little beyond their plan, unless they are an attack */
     out->kernel = work->kernel;
     out->cache = texts->cache && strcmp(texts->cache, "none") != 0 ? texts->cache : NULL;
     out->cache_bytes = work->cache_bytes;
@@ -207,7 +205,7 @@ static void wanted_signals(sigset_t *out)
     sigaddset(out, SIGUSR1); /* the worker is done: stop waiting */
 }
 
-/* An absolute path that is no program is a file to wait for. */
+/* An absolute path that is not a program is a file to wait for. */
 static bool is_notice_file(const char *notice)
 {
     struct stat about;
@@ -289,7 +287,7 @@ static void *watch_signals(void *context)
         bool close = self->notice || self->leaving > 0;
         int number = sigtimedwait(&wanted, NULL, close ? &soon : self->parent ? &often : &later);
         if (self->parent && getppid() != self->parent)
-            _exit(1); /* killed: whatever this worker holds nobody waits for, and its store is gone */
+            _exit(1); /* killed: nobody waits for what this worker holds, and its store is gone */
         if (number > 0 && number != SIGUSR1)
             leave_service(self, signal_name(number));
         else if (self->leaving == 0 && is_noticed(self))
@@ -309,7 +307,7 @@ static void block_signals(void)
     sigset_t wanted;
     wanted_signals(&wanted);
     pthread_sigmask(SIG_BLOCK, &wanted, NULL);
-    signal(SIGPIPE, SIG_IGN); /* nobody reading the log any more is no reason to stop */
+    signal(SIGPIPE, SIG_IGN); /* that nobody reads the log any more is no reason to stop */
 }
 
 static int start_watch(watch *self)
@@ -329,7 +327,7 @@ static void stop_watch(watch *self)
 
 /* ---- working ----------------------------------------------------------------------------------------------------- */
 
-/* Whoever started a worker by hand, for one job, is told when that failed. */
+/* A user who started a worker for one job is told if the job failed. */
 static int judge_job(shoal_store *store, const shoal_worker_options *options)
 {
     shoal_job *job = NULL;
@@ -342,8 +340,8 @@ static int judge_job(shoal_store *store, const shoal_worker_options *options)
     return status;
 }
 
-/* A removed job has ended like any other; one that is not there for who was started for it has been forgotten by the
- * store, and will be put there again. */
+/* A removed job has ended like any other; if the job that a worker was started for is not there, the store has
+ * forgotten it, and it will be put there again. */
 static int judge_end(run_worker_end *end, shoal_store *store, const shoal_worker_options *options, int status)
 {
     bool gone = false;
@@ -382,7 +380,7 @@ static int work_on_jobs(run_worker_end *end, shoal_store *store, const shoal_wor
     return judge_end(end, store, options, status);
 }
 
-/* So that whoever starts a worker where there is nothing to do sees where it looks. */
+/* So that a user whose worker has nothing to do sees where it looks. */
 static void say_serving(const shoal_worker_options *options, const char *url)
 {
     char *line = NULL;
@@ -399,7 +397,7 @@ int run_worker(run_worker_end *end, const run_worker_options *work, run_jobs_set
     made_texts texts = {0};
     run_jobs jobs = {0};
     *end = RUN_WORKER_FAILED;
-    if (work->parent > 0) /* for one that is stopped, too, or has yet to look */
+    if (work->parent > 0) /* also for one that is stopped, or has not looked yet */
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (work->parent > 0 && getppid() != work->parent)
         return shoal_fail(SHOAL_USAGE, "--parent %" PRId64 " is not the process that started this worker, or has ended",
@@ -410,7 +408,7 @@ int run_worker(run_worker_end *end, const run_worker_options *work, run_jobs_set
         where.patience = work->patience; /* also for the first request */
     if (status == SHOAL_OK)
         status = run_jobs_open(&jobs, &where, work->job ? RUN_JOBS_WRITE : RUN_JOBS_CREATE);
-    if (status == SHOAL_OK && options.job && !options.spec) { /* whoever knows the hash knows the whole name */
+    if (status == SHOAL_OK && options.job && !options.spec) { /* a caller that knows the hash knows the whole name */
         status = run_jobs_find(id, &jobs, options.job);
         options.job = id;
     }

@@ -495,7 +495,7 @@ def what_comes_out(folder):
     assert found["result"] == {"type": "float64", "shape": [2, 2], "values": [0.1, 2, 3, 4]} and found["rounds"] == 2
     folder.save("l.npy", np.ones((20000, 1)))
     out = folder.succeeds("run", "-e", "cat", "l.npy", "--collect")
-    assert out == "result: float64, 20000 x 1; --out FILE.npy writes it\n", out
+    assert out == "result: float64, 20000 x 1; use --out FILE.npy to write it\n", out
     assert "values" not in json.loads(folder.succeeds("run", "-e", "cat", "l.npy", "--collect", "--json"))["result"]
 
 

@@ -369,7 +369,7 @@ static void accounting_knows_what_squeue_forgot(void **state)
     tells(self, ""); /* 12_2 is submitted again */
     assert_int_equal(tells(self, ""), SHOAL_OK);
     assert_int_equal(self->gone, 4); /* 12_0 and 13_2 */
-    assert_string_equal(self->why, "died: Slurm does not know it any more");
+    assert_string_equal(self->why, "died: Slurm no longer knows it");
 }
 
 static void scales(void **state)
@@ -565,7 +565,7 @@ static void wrong_options_are_named(void **state)
         {"4?wrap=rm", "unknown option 'wrap'"},
         {"4?time=30&&mem=1", "OPTION=VALUE"},
         {"4?cpus=none", "cpus=none should be a number"},
-        {"4?program=shoal", "program=shoal should be a whole path"},
+        {"4?program=shoal", "program=shoal should be an absolute path"},
         {"4?mem=1%0a2", "characters it can't have"},
         {"4?a-name-that-is-longer-than-any-option-there-is=1", "unknown option"},
     };

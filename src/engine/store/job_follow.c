@@ -191,7 +191,7 @@ static int look_at_job(follower *self)
 
 /* ---- looking after ----------------------------------------------------------------------------------------------- */
 
-/* Makes sure that the spec and marker are there, putting them again if need be; SHOAL_ABSENT if someone removed the
+/* Makes sure that the spec is there, putting it again if the store forgot it; SHOAL_ABSENT if someone removed the
  * job. */
 static int mend_spec(follower *self)
 {
