@@ -178,6 +178,8 @@ static int go_on_with_job(shoal_outcome *outcome, const shoal_job *about)
         status = note_spec(outcome, about);
     if (status == SHOAL_OK)
         status = take_schema(outcome, about->id);
+    if (status == SHOAL_OK && done) /* there is no work to be lost, so that nothing has to be written beside */
+        status = run_outputs_check_old(outcome);
     if (status == SHOAL_OK && !done)
         status = shoal_job_resume(outcome->jobs.store, about->id, run_jobs_deadline(&outcome->jobs));
     if (status == SHOAL_OK && !done)

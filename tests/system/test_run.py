@@ -626,6 +626,9 @@ def a_file_that_appears_is_not_replaced_by_a_detached_job(folder):
                                                                                               "--store", "st"))
     code, _, err = folder.run("job", "result", name, "--store", "st", "--tensor", "result", "--output", "b.csv")
     assert code == 2 and "words in 1 column, not numbers in 2 columns" in err and "--force" in err, (code, err)
+    code, _, err = folder.run("job", "resume", name, "--store", "st")
+    assert code == 2 and "b.csv: the file holds words" in err and "--force" in err, (code, err)
+    assert not os.path.exists(folder("b-3.csv")), "what is done is not written again under another name"
     code, _, err = folder.run("job", "result", name, "--store", "st", "--out", "-")
     assert code == 2 and "--out needs a folder" in err, (code, err)
     with open(folder("b.csv")) as file:
