@@ -184,8 +184,9 @@ int cli_outcome_tell(const shoal_outcome *outcome, const cli_print_settings *pri
 json_t *cli_outcome_json(const shoal_outcome *outcome);
 /* "data       rows.npy: 150 rows, 4 columns, float64" */
 void cli_outcome_print_data(const shoal_outcome *outcome, FILE *stream);
-/* How a file was read: its header, and what became of missing values; to go on with a line, and for --json. */
-void cli_print_reading(FILE *stream, const shoal_data *data);
+/* How a file was read: its header, with the names of its own first `columns`, and what became of missing values; to go
+ * on with a line, and for --json. */
+void cli_print_reading(FILE *stream, const shoal_data *data, int64_t columns);
 void cli_json_reading(json_t **object, const shoal_data *data);
 /* "load 0.01 s, scan 0.10 s, ..." and the kernel and threads, as the summary for people shows them. */
 void cli_outcome_print_times(const shoal_outcome *outcome, FILE *stream);

@@ -149,7 +149,7 @@ static int run_info(void *from_main, const char *const *word, int words)
         fputs("\nformat    ", stdout);
         cli_put_text(stdout, shoal_data_detail(data));
         printf("\nrows      %" PRId64, shoal_data_rows(data));
-        cli_print_reading(stdout, data);
+        cli_print_reading(stdout, data, shoal_data_columns(data));
         printf("\ncolumns   %" PRId64 "\ntype      %s\nbytes     %" PRId64 "\n", shoal_data_columns(data),
                shoal_type_name(shoal_data_type(data)), value_bytes(data));
         if (shoal_data_column_name(data, 0)) {

@@ -214,13 +214,42 @@ static json_t *json_class_names(const learn_schema *schema)
     return list;
 }
 
+/* A target from a file is a column of the rows that are learnt from, but not of DATA. */
+static int64_t data_columns(const shoal_outcome *outcome)
+{
+    return outcome->columns - (run_is_learning(outcome) && outcome->columns_used.target_file);
+}
+
+/* What the target is called: a column, or a file. */
+static void name_target(char *out, size_t size, const shoal_outcome *outcome)
+{
+    const run_columns *used = &outcome->columns_used;
+    const char *given = outcome->request->inputs.target;
+    if (used->target_file)
+        snprintf(out, size, "%s", given ? given : "a file");
+    else if (used->schema.target)
+        snprintf(out, size, "%s", used->schema.target);
+    else
+        snprintf(out, size, "column %" PRId64, used->target);
+}
+
+static bool has_target(const shoal_outcome *outcome)
+{
+    return run_is_learning(outcome) && outcome->columns_used.target > 0;
+}
+
 json_t *cli_outcome_json(const shoal_outcome *outcome)
 {
     json_t *object = json_object();
     base_json_put(&object, "learner", json_string(outcome->algorithm->name));
     base_json_put(&object, "data", base_json_text(outcome->data_name));
     base_json_put(&object, "rows", json_integer(outcome->rows));
-    base_json_put(&object, "columns", json_integer(outcome->columns));
+    base_json_put(&object, "columns", json_integer(data_columns(outcome)));
+    if (has_target(outcome)) {
+        char name[256];
+        name_target(name, sizeof name, outcome);
+        base_json_put(&object, "target", base_json_text(name));
+    }
     if (outcome->data)
         cli_json_reading(&object, outcome->data);
     if (outcome->columns_used.schema.classes)
@@ -253,10 +282,9 @@ json_t *cli_outcome_json(const shoal_outcome *outcome)
 }
 
 /* The names of the first columns, by which people see what was taken for a header. */
-static void print_header(FILE *stream, const shoal_data *data)
+static void print_header(FILE *stream, const shoal_data *data, int64_t columns)
 {
     enum { NAMES_SHOWN = 4 };
-    const int64_t columns = shoal_data_columns(data);
     fputs("; the first line is a header: ", stream);
     for (int64_t i = 0; i < columns && i < NAMES_SHOWN; i++) {
         fputs(i > 0 ? ", " : "", stream);
@@ -265,11 +293,11 @@ static void print_header(FILE *stream, const shoal_data *data)
     fputs(columns > NAMES_SHOWN ? ", ..." : "", stream);
 }
 
-void cli_print_reading(FILE *stream, const shoal_data *data)
+void cli_print_reading(FILE *stream, const shoal_data *data, int64_t columns)
 {
     const int64_t missing = shoal_data_missing(data), dropped = shoal_data_rows_dropped(data);
     if (shoal_data_has_header(data))
-        print_header(stream, data);
+        print_header(stream, data, columns);
     else if (strcmp(shoal_data_format(data), "text") == 0)
         fputs("; no header", stream);
     if (dropped > 0)
@@ -289,20 +317,38 @@ void cli_json_reading(json_t **object, const shoal_data *data)
         base_json_put(object, "rows_dropped", json_integer(shoal_data_rows_dropped(data)));
 }
 
+/* "target     species: setosa, versicolor, virginica" */
+static void print_target(const shoal_outcome *outcome, FILE *stream)
+{
+    enum { CLASSES_SHOWN = 8 };
+    const learn_schema *schema = &outcome->columns_used.schema;
+    char name[256];
+    name_target(name, sizeof name, outcome);
+    fputs("target     ", stream);
+    cli_put_text(stream, name);
+    for (int64_t i = 0; i < schema->classes_count && i < CLASSES_SHOWN; i++) {
+        fputs(i > 0 ? ", " : ": ", stream);
+        cli_put_text(stream, schema->classes[i]);
+    }
+    fputs(schema->classes_count > CLASSES_SHOWN ? ", ...\n" : "\n", stream);
+}
+
 void cli_outcome_print_data(const shoal_outcome *outcome, FILE *stream)
 {
     fprintf(stream, "data       ");
     cli_put_text(stream, outcome->data_name);
     fprintf(stream, ": %" PRId64 " row%s, %" PRId64 " column%s, %s", outcome->rows, base_plural(outcome->rows),
-            outcome->columns, base_plural(outcome->columns), shoal_type_name(outcome->type));
+            data_columns(outcome), base_plural(data_columns(outcome)), shoal_type_name(outcome->type));
     if (outcome->data)
-        cli_print_reading(stream, outcome->data);
+        cli_print_reading(stream, outcome->data, data_columns(outcome));
     fputc('\n', stream);
     if (outcome->columns_used.note) {
         fprintf(stream, "columns    ");
         cli_put_text(stream, outcome->columns_used.note);
         fputc('\n', stream);
     }
+    if (has_target(outcome))
+        print_target(outcome, stream);
 }
 
 static void print_phase(FILE *stream, const char **comma, const char *name, double seconds)

@@ -200,17 +200,16 @@ static int find_target(int64_t *out, const data_table_columns *table, const char
     return SHOAL_OK;
 }
 
-/* Without a word the last column is the target; but of columns that were picked it has to be said. */
+/* Without a word the file's last column is the target; if it is not the last that is read, it has to be said. */
 static int find_last(int64_t *out, const data_table_columns *table, const data_chosen *chosen, bool picked)
 {
     *out = chosen->columns[chosen->count - 1];
-    if (!picked || *out == table->count - 1)
+    if (*out == table->count - 1)
         return SHOAL_OK;
-    return shoal_fail(
-        SHOAL_USAGE,
-        "%s: --columns leaves open which column is the target, since its last one is not the file's; name "
-        "it with --target",
-        table->path);
+    return shoal_fail(SHOAL_USAGE,
+                      "%s: %s leaves open which column is the target, since the file's last one is not the last that "
+                      "is read; name it with --target",
+                      table->path, picked ? "--columns" : "--drop-column");
 }
 
 static int place_target(data_chosen *chosen, const data_table_columns *table, const shoal_data_options *options,

@@ -36,7 +36,13 @@ static bool can_miss(const shoal_data *data)
 
 static double value_at(const shoal_data *data, const void *values, int64_t index)
 {
-    return data->type == SHOAL_FLOAT32 ? (double)((const float *)values)[index] : ((const double *)values)[index];
+    double value;
+    if (data->type == SHOAL_FLOAT64)
+        return ((const double *)values)[index];
+    if (data->type == SHOAL_FLOAT32)
+        return (double)((const float *)values)[index];
+    shoal_convert_float64(&value, (const char *)values + (size_t)index * shoal_type_size(data->type), data->type, 1);
+    return value;
 }
 
 /* Calls `see` for pieces of the rows, all of which lie in memory or in a file. */
@@ -349,10 +355,10 @@ int data_missing_apply(shoal_data **data, const shoal_data_options *options)
     const bool changes = options->missing == SHOAL_MISSING_MEAN || options->missing == SHOAL_MISSING_DROP;
     if (changes && (*data)->format == &data_described)
         return fail_in_store(*data);
-    if (!changes || !can_miss(*data))
+    if (!changes || !(*data)->values)
         return SHOAL_OK;
     if (options->missing == SHOAL_MISSING_DROP)
-        return drop_rows(data);
+        return can_miss(*data) ? drop_rows(data) : SHOAL_OK;
     int status = find_means(*data);
     return status == SHOAL_OK ? data_missing_fill(data, (*data)->means) : status;
 }

@@ -79,6 +79,7 @@ typedef struct learn_output {
     const char *type; /* "int32" */
     int rank;
     bool as_wide_as_data; /* it has the columns of the rows */
+    bool of_rows;         /* it has a value, or a row, for each row */
 } learn_output;
 
 enum { LEARN_OUTPUTS_MOST = 6 };

@@ -372,10 +372,11 @@ static int fail_missing(char *const *missing, int64_t count, char *const *names,
 {
     enum { NAMED = 3, NEAR_MOST = 10000 };
     char list[512] = "", more[48] = "";
-    const char *near =
-        base_nearest(missing[0], (const char *const *)names, (int)(named < NEAR_MOST ? named : NEAR_MOST));
+    const char *near = NULL;
     for (int64_t i = 0; i < count && i < NAMED; i++) {
         size_t length = strlen(list);
+        if (!near)
+            near = base_nearest(missing[i], (const char *const *)names, (int)(named < NEAR_MOST ? named : NEAR_MOST));
         snprintf(list + length, sizeof list - length, "%s'%.100s'", i > 0 ? ", " : "", missing[i]);
     }
     if (count > NAMED)
@@ -384,12 +385,15 @@ static int fail_missing(char *const *missing, int64_t count, char *const *names,
                       list, more, model, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-static int match_places(int64_t *columns, const learn_schema *schema, const place *places, char *const *names,
-                        int64_t count, const char *data_name, const char *model)
+static int match_places(int64_t *columns, const learn_schema *schema, const place *places, int64_t count,
+                        const char *data_name, const char *model)
 {
-    char **missing = NULL;
-    int64_t absent = 0;
+    char **missing = NULL, **others = NULL; /* those that the model does not know */
+    int64_t absent = 0, unknown = 0;
+    place *known = NULL;
     int status = base_alloc(&missing, (size_t)schema->columns, sizeof *missing, "names of columns");
+    if (status == SHOAL_OK)
+        status = base_alloc(&others, (size_t)count, sizeof *others, "names of columns");
     for (int64_t i = 0; i < schema->columns && status == SHOAL_OK; i++) {
         const place *found = find_place(places, count, schema->names[i]);
         if (!found)
@@ -401,7 +405,14 @@ static int match_places(int64_t *columns, const learn_schema *schema, const plac
             columns[i] = found->column;
     }
     if (status == SHOAL_OK && absent > 0)
-        status = fail_missing(missing, absent, names, count, data_name, model);
+        status = sort_places(&known, schema->names, schema->columns);
+    for (int64_t i = 0; i < count && known && status == SHOAL_OK; i++)
+        if (!find_place(known, schema->columns, places[i].name))
+            others[unknown++] = (char *)places[i].name;
+    if (status == SHOAL_OK && absent > 0)
+        status = fail_missing(missing, absent, others, unknown, data_name, model);
+    base_free(&known);
+    base_free(&others);
     base_free(&missing);
     return status;
 }
@@ -415,7 +426,7 @@ int learn_schema_match(int64_t *columns, const learn_schema *schema, const shoal
     if (status == SHOAL_OK)
         status = sort_places(&places, names, count);
     if (status == SHOAL_OK)
-        status = match_places(columns, schema, places, names, count, data_name, model);
+        status = match_places(columns, schema, places, count, data_name, model);
     base_free(&places);
     free_texts(&names, shoal_data_columns(data));
     return status;

@@ -1,5 +1,6 @@
 /* What a run writes when it has ended.  See run.h. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <shoal/version.h>
 
@@ -9,6 +10,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "data/data_internal.h"
 #include "data/safetensors.h"
 #include "load.h"
 #include "ranks.h"
@@ -102,11 +104,64 @@ static int write_picture(const char *path, const shoal_outcome *outcome)
     return status;
 }
 
+/* What stands for a row that was left out: -1, or not a number. */
+static void fill_gone(void *values, shoal_type type, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (type == SHOAL_FLOAT64)
+            ((double *)values)[i] = NAN;
+        else if (type == SHOAL_FLOAT32)
+            ((float *)values)[i] = NAN;
+        else
+            ((int32_t *)values)[i] = -1;
+    }
+}
+
+/* As many rows as DATA has, so that they line up, although --missing drop left out some. */
+static int write_of_rows(const char *path, const shoal_outcome *outcome, const shoal_tensor *tensor)
+{
+    const shoal_data *data = outcome->data;
+    shoal_tensor whole = *tensor;
+    void *values = NULL;
+    const size_t size = shoal_type_size(tensor->type);
+    int64_t width = 1;
+    for (int i = 1; i < tensor->rank; i++)
+        width *= tensor->shape[i];
+    if (tensor->type != SHOAL_FLOAT64 && tensor->type != SHOAL_FLOAT32 && tensor->type != SHOAL_INT32)
+        SHOAL_BUG("no value of %s stands for rows that were left out", shoal_type_name(tensor->type));
+    int status = base_alloc(&values, (size_t)data->source_rows, (size_t)width * size, tensor->name);
+    const char *from = tensor->values;
+    for (int64_t i = 0; i < data->source_rows && status == SHOAL_OK; i++) {
+        char *to = (char *)values + (size_t)(i * width) * size;
+        if (data->gone[i]) {
+            fill_gone(to, tensor->type, width);
+        } else {
+            memcpy(to, from, (size_t)width * size);
+            from += (size_t)width * size;
+        }
+    }
+    whole.values = values;
+    whole.shape[0] = data->source_rows;
+    if (status == SHOAL_OK)
+        status = write_tensor(path, &whole, NULL);
+    base_free(&values);
+    return status;
+}
+
+static int write_named(const char *path, const shoal_outcome *outcome, const shoal_result *result,
+                       const learn_output *output)
+{
+    const shoal_tensor *tensor = shoal_result_tensor(result, output->name);
+    return tensor && output->of_rows && outcome->data && outcome->data->gone
+               ? write_of_rows(path, outcome, tensor)
+               : run_write_tensor(path, result, output->name, NULL);
+}
+
 static int write_output(const shoal_outcome *outcome, const learn_output *output, const char *path)
 {
     const learn_ended ended = run_ended(outcome);
     switch (output->kind) {
-    case LEARN_TENSOR: return run_write_tensor(path, outcome->result, output->name, NULL);
+    case LEARN_TENSOR: return write_named(path, outcome, outcome->result, output);
     case LEARN_MODEL: return learn_model_file_write(path, outcome->face, &ended);
     case LEARN_PICTURE: return write_picture(path, outcome);
     case LEARN_RESULT: return write_result(path, output->name, outcome);
@@ -152,7 +207,7 @@ static int write_applied(run_moved *moved, shoal_outcome *outcome, const learn_o
         run_output_note(&file->content, shoal_result_tensor(result, output->name));
         status = run_file_place(&place, moved, file, outcome->request->force);
         if (status == SHOAL_OK)
-            status = run_write_tensor(place, result, output->name, NULL);
+            status = write_named(place, outcome, result, output);
     }
     base_free(&place);
     shoal_result_free(&result);
@@ -162,15 +217,18 @@ static int write_applied(run_moved *moved, shoal_outcome *outcome, const learn_o
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 /* Writes one output that needs no run, and that rank 0 has a file for. */
-static int write_placed(run_moved *moved, const shoal_outcome *outcome, const learn_output *output, run_file *file)
+static int write_placed(run_moved *moved, shoal_outcome *outcome, const learn_output *output, run_file *file)
 {
     const shoal_result *result = outcome->result;
+    const bool drops = outcome->request->reading.missing == SHOAL_MISSING_DROP;
     char *place = NULL;
     if (output->kind == LEARN_TENSOR)
         run_output_note(&file->content, shoal_result_tensor(result, output->name));
     else if (output->kind == LEARN_RESULT && result->tensors == 1)
         run_output_note(&file->content, &result->tensor[0]);
     int status = run_file_place(&place, moved, file, outcome->request->force);
+    if (status == SHOAL_OK && output->kind == LEARN_TENSOR && output->of_rows && drops && !outcome->data)
+        status = load_again(outcome, output->name); /* which rows were left out */
     if (status == SHOAL_OK)
         status = write_output(outcome, output, place);
     base_free(&place);

@@ -746,6 +746,31 @@ def a_header_is_found_whatever_columns_are_read():
 
 
 @test
+def the_target_is_told():
+    rows = "".join(f"{i % 7},{i % 3},{'cat' if i % 3 else 'dog'}\n" for i in range(30))
+    write("t.csv", "a,b,kind\n" + rows)
+    write("plain.csv", rows)
+    write("y.txt", "".join(f"{i % 2}\n" for i in range(30)))
+    told = succeeds("logistic", "t.csv")
+    assert "t.csv: 30 rows, 3 columns" in told and "\ntarget     kind: cat, dog\n" in told, told
+    assert "\ntarget     column 3: cat, dog\n" in succeeds("bayes", "plain.csv", "--header", "no")
+    assert "\ntarget     b\n" in succeeds("logistic", "t.csv", "--target", "b", "--drop-column", "kind")
+    told = succeeds("logistic", "t.csv", "--columns", "a,b", "--target", "y.txt")
+    assert "t.csv: 30 rows, 2 columns, float64; the first line is a header: a, b\ntarget     y.txt\n" in told, told
+    about = json.loads(succeeds("logistic", "t.csv", "--columns", "a,b", "--target", "y.txt", "--json"))
+    assert about["columns"] == 2 and about["target"] == "y.txt", about
+    fails(2, "--drop-column leaves open which column is the target", "logistic", "t.csv", "--drop-column", "kind")
+
+
+@test
+def values_that_are_too_great_are_refused():
+    write("h.csv", "1e308,1\n-1e308,2\n1e308,3\n")
+    for words in (["kmeans", "-k", 1], ["autoencoder", "--hidden", 1, "--rescale", "auto"], ["logistic"], ["bayes"]):
+        told = run(*words, "h.csv")
+        assert told.code == 1 and not told.out and "h.csv: " in told.err and len(told.err.splitlines()) == 1, told
+
+
+@test
 def tables_that_no_learner_takes_are_described():
     write("mixed.csv", "city,a,b,mayor\nParis,1,nan,Anne\nRome,,?,Roberto\nOslo,5,6,\n")
     told = succeeds("data", "info", "mixed.csv")
@@ -799,6 +824,24 @@ def missing_values_are_refused_filled_in_or_left_out():
         succeeds("predict", "m.safetensors", path, "--missing", "mean", "--labels", "l.npy", "--quiet")
         assert len(numpy.load("l.npy")) == 5
         fails(2, ["--missing drop", "--missing mean"], "predict", "m.safetensors", path, "--missing", "drop")
+    # Labels line up with the rows of the file.
+    for way in ([], ["--workers", "local:2"]):
+        for path in ("m.csv", "m.npy"):
+            succeeds("kmeans", path, "-k", 2, "--missing", "drop", "--labels", "l.npy", "--quiet", "--force", *way)
+            labels = numpy.load("l.npy")
+            assert labels[1] == labels[2] == -1 and labels[3] == labels[4] == 1 - labels[0], labels
+    succeeds("kmeans", "m.csv", "-k", 2, "--missing", "drop", "--labels", "r.npy", "--detach", "--store", "dir:jobs",
+             "--job", "drops", "--quiet")
+    succeeds("job", "resume", "drops", "--store", "dir:jobs", "--workers", "local:1", "--quiet")
+    assert (numpy.load("r.npy") == labels).all(), numpy.load("r.npy")
+    succeeds("autoencoder", "m.csv", "--hidden", 2, "--rescale", "auto", "--missing", "drop", "--features", "f.npy",
+             "--quiet")
+    assert (numpy.isnan(numpy.load("f.npy")).all(axis=1) == [False, True, True, False, False]).all()
+    # Rows without missing values have means, too.
+    numpy.save("whole.npy", numpy.array([[1, 2], [3, 7], [8, 9]], dtype="i4"))
+    succeeds("kmeans", "whole.npy", "-k", 1, "--missing", "mean", "--model", "i.safetensors", "--quiet")
+    succeeds("predict", "i.safetensors", "m.npy", "--missing", "mean", "--distances", "d.npy", "--quiet")
+    assert numpy.allclose(numpy.load("d.npy")[1], 2), numpy.load("d.npy")
     succeeds("kmeans", "w.npy", "-k", 1, "--model", "plain.safetensors", "--quiet")
     fails(2, "plain.safetensors was not trained with this option", "predict", "plain.safetensors", "w.npy", "--missing",
           "mean")

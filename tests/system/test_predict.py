@@ -310,7 +310,7 @@ def columns_are_matched_by_name():
         shoal("predict", "m.safetensors", "moved.csv", option, "moved.npy", "--quiet")
         assert (np.load("moved.npy") == np.load("l.npy")).all()
     write_csv("less.csv", names[:-2] + ["y_7"], *X.T[:15])
-    refuses(1, "less.csv has no columns 'x7', 'y7', which m.safetensors needs; did you mean 'x0'?", "m.safetensors",
+    refuses(1, "less.csv has no columns 'x7', 'y7', which m.safetensors needs; did you mean 'y_7'?", "m.safetensors",
             "less.csv")
 
 

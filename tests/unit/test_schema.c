@@ -154,7 +154,7 @@ static void columns_are_found_by_name(void **state)
     assert_int_equal(learn_column_find(moved, "delta"), -1);
     assert_int_equal(learn_schema_match(columns, &schema, less, shoal_data_columns(less), "less.csv", "m"),
                      SHOAL_INVALID);
-    assert_string_equal(shoal_error(), "less.csv has no columns 'beta', 'gamma', which m needs");
+    assert_string_equal(shoal_error(), "less.csv has no columns 'beta', 'gamma', which m needs; did you mean 'gama'?");
     assert_int_equal(learn_schema_match(columns, &schema, twice, shoal_data_columns(twice), "twice.csv", "m"),
                      SHOAL_INVALID);
     assert_string_equal(shoal_error(), "twice.csv has two columns 'beta', and m needs one");

@@ -97,7 +97,7 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
 static const learn_output outputs[] = {
     {"model", 'm', "FILE.safetensors", "write the model: encoder and decoder, for shoal predict", .kind = LEARN_MODEL},
     {"features", 'f', "FILE", "write the hidden activations of each row: H columns, in the precision of the run",
-     .kind = LEARN_APPLIED, .rank = 2},
+     .kind = LEARN_APPLIED, .rank = 2, .of_rows = true},
     {"picture", 0, "FILE", "draw the input that each hidden unit prefers as small images side by side: .png or .svg",
      .kind = LEARN_PICTURE},
     {0},

@@ -105,8 +105,8 @@ static int start_from(void *into, const double *centres, int64_t rows)
 static const learn_output outputs[] = {
     {"centres", 'c', "FILE", "write the centres: float64, K rows; with --standardise in standardised units",
      .kind = LEARN_TENSOR, .type = "float64", .rank = 2, .as_wide_as_data = true},
-    {"labels", 'l', "FILE", "write the cluster of each row: int32, from 0", .kind = LEARN_TENSOR, .type = "int32",
-     .rank = 1},
+    {"labels", 'l', "FILE", "write the cluster of each row: int32, from 0; -1 for rows that --missing drop leaves out",
+     .kind = LEARN_TENSOR, .type = "int32", .rank = 1, .of_rows = true},
     {"model", 'm', "FILE.safetensors", "write the model: the centres and the options, for shoal predict",
      .kind = LEARN_MODEL},
     {"picture", 0, "FILE", "draw the centres as small images side by side: .png or .svg", .kind = LEARN_PICTURE},

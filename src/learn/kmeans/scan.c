@@ -155,14 +155,23 @@ static double clamp_power(double power)
     return fmin(fmax(power, 0x1p-126), 0x1p126);
 }
 
+/* So that squares stay finite, and columns beside the greatest keep their digits in the common power of two. */
+#define VALUE_MOST 1e140
+
+static double find_greatest(const int64_t *most, int64_t columns)
+{
+    double greatest = 0;
+    for (int64_t i = 0; i < 2 * columns; i++)
+        greatest = fmax(greatest, fabs(shoal_max_value(most[i])));
+    return greatest;
+}
+
 /* Origin, half-width (kept in `inverse` until the spread is known), prescale and scale. */
 static void set_origin(kmeans_view *view, const int64_t *most, shoal_type type)
 {
     kmeans_model *model = view->model;
     int64_t columns = model->columns;
-    double greatest = 0, widest = 0;
-    for (int64_t k = 0; k < columns; k++)
-        greatest = fmax(greatest, fmax(fabs(shoal_max_value(most[k])), fabs(shoal_max_value(most[columns + k]))));
+    double greatest = find_greatest(most, columns), widest = 0;
     /* Origins must be float32 numbers and squares must fit float64: only data that float32 can't hold is outside. */
     if (!kmeans_fits_float32(type) && (greatest >= 0x1p127 || (greatest > 0 && greatest < 0x1p-126)))
         model->prescale = inverse_power(greatest);
@@ -209,6 +218,10 @@ static int update_range(shoal_round **next, shoal_result **result, const shoal_r
     for (int64_t i = 0; i < 2 * shape->columns; i++)
         if (!isfinite(shoal_max_value(shoal_partial_values(merged, RANGE_MOST)[i])))
             return kmeans_fail_merged(round, "ranges");
+    const double greatest = find_greatest(shoal_partial_values(merged, RANGE_MOST), shape->columns);
+    if (greatest > VALUE_MOST)
+        return shoal_fail(SHOAL_INVALID, "values of up to %g are too great: scale the columns, to %g at most", greatest,
+                          VALUE_MOST);
     shoal_round *ranged = NULL;
     int status = kmeans_round_from(&ranged, round, KMEANS_SPREAD, 0);
     if (status < 0)
