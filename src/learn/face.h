@@ -45,8 +45,9 @@ typedef struct learn_rows {
     const char *name; /* what messages call them */
     int64_t rows, columns;
     shoal_type type;
-    int64_t target;   /* the column of the target from 1; 0 for none */
-    shoal_data *data; /* for the names of columns; NULL when only workers have it */
+    int64_t target;             /* the column of the target from 1; 0 for none */
+    shoal_data *data;           /* for the names of columns; NULL when only workers have it */
+    const learn_schema *schema; /* of the columns; NULL when nothing is known */
 } learn_rows;
 
 /* A run that has ended, as a face is asked about it. */
@@ -54,9 +55,8 @@ typedef struct learn_ended {
     const void *config; /* the learner's options */
     const shoal_result *result;
     learn_rows rows;
-    const learn_schema *schema; /* of the columns; NULL when nothing is known */
-    const int64_t *counter;     /* SHOAL_COUNTERS of them */
-    bool stopped;               /* by a signal, before it was done */
+    const int64_t *counter; /* SHOAL_COUNTERS of them */
+    bool stopped;           /* by a signal, before it was done */
 } learn_ended;
 
 /* ---- what it gives ----------------------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ typedef struct learn_output {
     /* Of an array, as far as it is known before the run: a file that holds anything else is not replaced. */
     const char *type; /* "int32" */
     int rank;
-    bool as_wide_as_data; /* it has the columns of the rows */
+    bool as_wide_as_data; /* it has the columns of the rows, and their units: --standardise is undone */
     bool of_rows;         /* it has a value, or a row, for each row */
 } learn_output;
 

@@ -136,7 +136,7 @@ static void collect_entries(entries *self, const learn_face *face, const learn_e
     put_copy(self, "version", shoal_version());
     put_whole(self, "rows", ended->rows.rows);
     put_whole(self, "columns", ended->rows.columns);
-    put_schema(self, ended->schema);
+    put_schema(self, ended->rows.schema);
     for (int i = 0; i < ended->result->numbers; i++)
         put_number(self, &ended->result->number[i]);
     for (const shoal_option *option = face->algorithm->options; option && option->name; option++)

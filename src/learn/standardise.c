@@ -277,3 +277,16 @@ int learn_standardise_apply(shoal_data *data, const learn_schema *schema, int64_
                           shoal_data_path(data), shoal_data_columns(data) - (target >= 0), schema->columns);
     return data_transform(data, needs_double(shoal_data_type(data)) ? SHOAL_FLOAT64 : SHOAL_FLOAT32, scale_row, &self);
 }
+
+void learn_standardise_values(double *values, int64_t rows, const learn_schema *schema)
+{
+    for (int64_t i = 0; schema && schema->mean && i < rows; i++)
+        scale_row(values + i * schema->columns, &(scaling){schema, -1});
+}
+
+void learn_unstandardise_values(double *values, int64_t rows, const learn_schema *schema)
+{
+    for (int64_t i = 0; schema && schema->mean && i < rows; i++)
+        for (int64_t k = 0; k < schema->columns; k++)
+            values[i * schema->columns + k] = values[i * schema->columns + k] * schema->scale[k] + schema->mean[k];
+}

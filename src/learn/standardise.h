@@ -17,4 +17,9 @@ int learn_standardise_measure(learn_schema *schema, shoal_data *data, int64_t ta
  * otherwise float32. */
 int learn_standardise_apply(shoal_data *data, const learn_schema *schema, int64_t target);
 
+/* The same for centres and the like, which have the columns of the schema, and the way back to the units of the data.
+ * Nothing changes where the schema, which may be NULL, has no means. */
+void learn_standardise_values(double *values, int64_t rows, const learn_schema *schema);
+void learn_unstandardise_values(double *values, int64_t rows, const learn_schema *schema);
+
 #endif

@@ -89,7 +89,8 @@ learn_rows run_rows_of(const shoal_outcome *outcome)
                         .columns = outcome->columns,
                         .type = outcome->type,
                         .target = outcome->columns_used.target,
-                        .data = outcome->data};
+                        .data = outcome->data,
+                        .schema = outcome->columns_used.schema.columns > 0 ? &outcome->columns_used.schema : NULL};
 }
 
 learn_ended run_ended(const shoal_outcome *outcome)
@@ -97,7 +98,6 @@ learn_ended run_ended(const shoal_outcome *outcome)
     return (learn_ended){.config = outcome->config,
                          .result = outcome->result,
                          .rows = run_rows_of(outcome),
-                         .schema = outcome->columns_used.schema.columns > 0 ? &outcome->columns_used.schema : NULL,
                          .counter = outcome->report.counter,
                          .stopped = outcome->report.stopped};
 }

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "data/data_internal.h"
 #include "data/safetensors.h"
+#include "learn/standardise.h"
 #include "load.h"
 #include "ranks.h"
 #include "run.h"
@@ -148,10 +149,31 @@ static int write_of_rows(const char *path, const shoal_outcome *outcome, const s
     return status;
 }
 
+/* In the units that the rows had before --standardise. */
+static int write_unstandardised(const char *path, const learn_schema *schema, const shoal_tensor *tensor)
+{
+    shoal_tensor original = *tensor;
+    double *values = NULL;
+    if (tensor->type != SHOAL_FLOAT64 || tensor->rank != 2 || tensor->shape[1] != schema->columns)
+        SHOAL_BUG("%s does not have the columns of the rows", tensor->name);
+    const size_t count = (size_t)(tensor->shape[0] * tensor->shape[1]);
+    int status = base_alloc(&values, count, sizeof *values, tensor->name);
+    if (status < 0)
+        return status;
+    memcpy(values, tensor->values, count * sizeof *values);
+    learn_unstandardise_values(values, tensor->shape[0], schema);
+    original.values = values;
+    status = write_tensor(path, &original, NULL);
+    base_free(&values);
+    return status;
+}
+
 static int write_named(const char *path, const shoal_outcome *outcome, const shoal_result *result,
                        const learn_output *output)
 {
     const shoal_tensor *tensor = shoal_result_tensor(result, output->name);
+    if (tensor && output->as_wide_as_data && outcome->columns_used.schema.mean)
+        return write_unstandardised(path, &outcome->columns_used.schema, tensor);
     return tensor && output->of_rows && outcome->data && outcome->data->gone
                ? write_of_rows(path, outcome, tensor)
                : run_write_tensor(path, result, output->name, NULL);

@@ -506,7 +506,13 @@ def standardised_rows():
         scaler = StandardScaler().fit(X)
         assert np.allclose(scaler.mean_, mean, rtol=1e-13) and np.allclose(scaler.scale_, scale, rtol=1e-13)
     # The labels of a run are those that its model gives to the same rows.
-    shoal("kmeans", "x.npy", "-k", 5, "--standardise", "--model", "k.safetensors", "--labels", "l.npy", "--quiet")
+    shoal("kmeans", "x.npy", "-k", 5, "--standardise", "--model", "k.safetensors", "--labels", "l.npy", "--centres",
+          "c.npy", "--quiet")
+    schema, centres = schema_of("k.safetensors"), np.load("c.npy")  # of DATA, unlike those that the model has
+    inside = read_model("k.safetensors")[1]["centres"]
+    assert np.array_equal(centres, inside * schema["standardise_scale"] + schema["standardise_mean"])
+    again = json.loads(shoal("kmeans", "x.npy", "--init", "c.npy", "--standardise", "--json").stdout)
+    assert again["iterations"] <= 1, again
     shoal("predict", "k.safetensors", "x.npy", "--labels", "p.npy", "--quiet")
     assert (np.load("l.npy") == np.load("p.npy")).all()
 

@@ -8,7 +8,9 @@
 #include <unistd.h>
 #include <shoal/kmeans.h>
 
+#include "base/memory.h"
 #include "data/read_whole.h"
+#include "learn/standardise.h"
 
 /* ---- before the run ---------------------------------------------------------------------------------------------- */
 
@@ -65,7 +67,7 @@ static int read_model_centres(double **out, int64_t *rows, int64_t *columns, con
     return status;
 }
 
-/* Loads the centres that --init names: a data file, or a model. */
+/* Loads the centres that --init names: a data file, in the units of the data, or a model. */
 static int settle(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
 {
     shoal_kmeans_config *config = into;
@@ -85,6 +87,8 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
     if (config->k != rows)
         return shoal_fail(SHOAL_USAGE, "-k is %" PRId64 ", but --init %s has %" PRId64 " row%s", config->k,
                           config->init, rows, base_plural(rows));
+    if (!data_safetensors_is(config->init))
+        learn_standardise_values(values[0], rows, about->schema);
     config->start = values[0];
     return SHOAL_OK;
 }
@@ -103,8 +107,8 @@ static int start_from(void *into, const double *centres, int64_t rows)
 /* ---- after the run ----------------------------------------------------------------------------------------------- */
 
 static const learn_output outputs[] = {
-    {"centres", 'c', "FILE", "write the centres: float64, K rows; with --standardise in standardised units",
-     .kind = LEARN_TENSOR, .type = "float64", .rank = 2, .as_wide_as_data = true},
+    {"centres", 'c', "FILE", "write the centres, in the units of DATA: float64, K rows", .kind = LEARN_TENSOR,
+     .type = "float64", .rank = 2, .as_wide_as_data = true},
     {"labels", 'l', "FILE", "write the cluster of each row: int32, from 0; -1 for rows that --missing drop leaves out",
      .kind = LEARN_TENSOR, .type = "int32", .rank = 1, .of_rows = true},
     {"model", 'm', "FILE.safetensors", "write the model: the centres and the options, for shoal predict",
@@ -125,8 +129,13 @@ static void annotate(shoal_result *facts, const learn_ended *ended)
 static int draw(data_sheet *sheet, double **images, const learn_ended *ended)
 {
     const shoal_tensor *centres = shoal_result_tensor(ended->result, "centres");
-    (void)images;
-    sheet->values = centres->values;
+    const size_t count = (size_t)(centres->shape[0] * centres->shape[1]);
+    int status = base_alloc(images, count, sizeof **images, "the centres");
+    if (status < 0)
+        return status;
+    memcpy(*images, centres->values, count * sizeof **images);
+    learn_unstandardise_values(*images, centres->shape[0], ended->rows.schema);
+    sheet->values = *images;
     sheet->images = centres->shape[0];
     return SHOAL_OK;
 }
