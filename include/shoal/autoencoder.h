@@ -23,8 +23,8 @@ typedef enum shoal_output { SHOAL_OUTPUT_AUTO, SHOAL_OUTPUT_SAME, SHOAL_OUTPUT_L
 
 typedef struct shoal_autoencoder_config {
     int64_t hidden;
-    double sparsity;        /* what each unit's mean activation should be; not for relu */
-    double sparsity_weight; /* of the divergence from it; for relu of the sum of the mean activations; 0 for none */
+    double sparsity;        /* target of each unit's mean activation; not for relu */
+    double sparsity_weight; /* weight of the divergence from it; for relu, of the sum of mean activations; 0 for none */
     double weight_decay;
     int activation; /* shoal_activation */
     int output;     /* shoal_output; auto is as the activation, but linear for relu */
@@ -32,10 +32,10 @@ typedef struct shoal_autoencoder_config {
     /* "none", "auto", or "LOW:HIGH": values of the data that become the ends of the output's range. */
     const char *rescale;
     int64_t iterations, history, seed;
-    double tolerance, change; /* of the gradient; of the cost, in relation */
+    double tolerance, change; /* of the gradient; relative, of the cost */
     int precision;            /* 0 auto (float64 for float64 data, else float32), 1 float32, 2 float64 */
-    /* Where to start: what an earlier run found, or NULL.  decoder is columns x hidden; NULL stands for the encoder
-     * transposed, and it must be so when tied. */
+    /* Where to start: the result of an earlier run, or NULL.  decoder is columns x hidden; NULL means the encoder
+     * transposed, and is required if tied. */
     const double *start_encoder, *start_encoder_bias, *start_decoder, *start_decoder_bias;
     int64_t start_hidden, start_columns;
 } shoal_autoencoder_config;

@@ -6,10 +6,9 @@
  *     status = shoal_data_read(&rows, data, 0, 10, scratch);      // ten rows in the data's own type
  *     shoal_data_free(&data);
  *
- * Rows are always handed out row by row in native byte order, in the type shoal_data_type() says.
- * Files are mapped where their layout allows it; what must be decoded is decoded once, into memory
- * or, when it is large, into an unnamed temporary file, so a data set may be larger than memory.
- * Any number of threads may read one data set. */
+ * Rows are always handed out row by row in native byte order, in the type shoal_data_type() says. Files are mapped
+ * where their layout allows it; what must be decoded is decoded once, into memory or, if it is large, into an unnamed
+ * temporary file, so that a data set may be larger than memory. Any number of threads may read one data set. */
 #ifndef SHOAL_DATA_H
 #define SHOAL_DATA_H
 
@@ -58,10 +57,10 @@ enum {
     SHOAL_MISSING_KEEP    /* all become, or stay, NaN */
 };
 
-/* How to read a file, where the file itself does not say.  All zero means: detect it.
+/* How to read a file, where the file itself does not say.  All zero means: detect everything.
  *
- * A list of columns has names of the header, numbers from 1, or from -1 backwards, and ranges such as 3-7, with commas
- * between.  Numbers count the columns of the file, whatever is left out. */
+ * A list of columns has names of the header, numbers from 1, or from -1 backwards, and ranges such as 3-7, separated by
+ * commas.  Numbers count the columns of the file, including those that are not read. */
 typedef struct shoal_data_options {
     int64_t rows, columns;    /* raw files: their shape; 0 rows means as many as the file holds */
     const char *type;         /* raw files: a type name; NULL otherwise */
@@ -71,7 +70,7 @@ typedef struct shoal_data_options {
     const char *target;       /* the column that is known of each row, by name or number; "" for the last one; in text
                                * it may hold words.  It is read even if keep_columns does not list it, then as the last
                                * column */
-    bool need_target;         /* a target that is no column is an error, and not just no target */
+    bool need_target;         /* a target that is not a column is an error, rather than no target */
     int missing;              /* SHOAL_MISSING_REFUSE, ...; the target is never filled in */
     bool keep_text;           /* text files: a column of text is not an error, but NaN; see shoal_data_column_text */
     int64_t memory;           /* decode into a temporary file above this many bytes; 0 means half of what is free */
@@ -101,13 +100,13 @@ SHOAL_API const char *shoal_data_column_name(const shoal_data *data, int64_t col
 SHOAL_API const char *shoal_data_column_text(const shoal_data *data, int64_t column);
 /* Whether the first line of a text file was taken for the names of its columns. */
 SHOAL_API bool shoal_data_has_header(const shoal_data *data);
-/* How many values were missing and were filled in, or went with their rows; and how many rows were left out. */
+/* How many missing values were filled in or dropped with their rows; and how many rows were dropped. */
 SHOAL_API int64_t shoal_data_missing(const shoal_data *data);
 SHOAL_API int64_t shoal_data_rows_dropped(const shoal_data *data);
 /* The column that the option `target` names, counted from 0; -1 when there is none. */
 SHOAL_API int64_t shoal_data_target(const shoal_data *data);
 /* When the target column holds words, its values are 0, 1, 2, ... and these the words, in the order of their bytes;
- * NULL from the first number on that none has, and when it holds numbers. */
+ * NULL for numbers beyond the last word, and if it holds numbers. */
 SHOAL_API const char *shoal_data_word(const shoal_data *data, int64_t number);
 /* The value that SHOAL_MISSING_MEAN puts into a column, counted from 0; NaN without that option, and for the target. */
 SHOAL_API double shoal_data_mean(const shoal_data *data, int64_t column);
@@ -115,9 +114,9 @@ SHOAL_API double shoal_data_mean(const shoal_data *data, int64_t column);
 /* Whether reading hands out pointers into the data set itself, so that `scratch` is never used. */
 SHOAL_API bool shoal_data_is_resident(const shoal_data *data);
 
-/* Sets *out to rows first .. first+count-1.  `scratch` has room for them (count * columns * size) and may be
- * NULL when the data set is resident; *out stays valid while the data set and scratch do.  SHOAL_USAGE for rows
- * that are not there, counted from 0, or when scratch is needed and NULL. */
+/* Sets *out to rows first .. first+count-1.  `scratch` has room for them (count * columns * size) and may be NULL when
+ * the data set is resident; *out stays valid while the data set and scratch do.  Rows count from 0.  SHOAL_USAGE for
+ * rows that do not exist, or if scratch is needed and NULL. */
 SHOAL_API int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t count, void *scratch);
 
 /* Call this after reading rows and before using what was computed from them: SHOAL_INVALID, naming the file, if it has

@@ -33,14 +33,14 @@ typedef struct shoal_report {
     int idle;         /* ranks that got no rows */
     int all_threads;  /* of all ranks */
     const char *kernel;
-    int64_t rounds;  /* with those before what was resumed */
-    int64_t resumed; /* the round it went on with; 0 from the start */
+    int64_t rounds;  /* including those before a checkpoint */
+    int64_t resumed; /* the round it resumed from; 0: from the start */
     int phases;
     shoal_phase phase[SHOAL_PHASES_MOST]; /* "load" first */
     int64_t counter[SHOAL_COUNTERS];
-    bool stopped; /* asked to stop while there was more to do */
-    /* Seconds of this rank, of all rounds together: in maps, in what ranks share (with waiting for slower ones), and of
-     * that in rows that were still on their way to rank 0; in updates. */
+    bool stopped; /* stopped on request before the end */
+    /* Seconds of this rank, over all rounds: in maps, in merging with other ranks (including waiting for slower ones),
+     * of that waiting for rows on their way to rank 0, and in updates. */
     double map_seconds, reduce_seconds, row_seconds, update_seconds;
 } shoal_report;
 
@@ -51,32 +51,32 @@ typedef void shoal_progress(void *context, const shoal_round *done, const shoal_
 
 enum {
     SHOAL_THREADS_MOST = 4096,
-    SHOAL_GRAIN_ROWS_MOST = 1 << 30, /* learners count the rows of a grain by int32 */
+    SHOAL_GRAIN_ROWS_MOST = 1 << 30, /* learners count the rows of a grain with int32 */
 };
 
 typedef struct shoal_run_options {
     int threads;            /* 0: as many as this process may use */
     const char *kernel;     /* NULL: the best this CPU has; otherwise its name, or SHOAL_USAGE */
     int64_t rows_per_grain; /* 0: chosen from the shape; SHOAL_GRAIN_ROWS_MOST when it is more than that */
-    /* Generated rows are kept when they take no more bytes than this, and made again each round when they take more;
-     * rows from a store lie in a temporary file when they take more; 0: half of what is free. */
+    /* Generated rows are kept if they take no more bytes than this, and otherwise made again each round; rows from a
+     * store that take more go to a temporary file; 0: half of what is free. */
     int64_t memory;
     const char *code;      /* the folder with the files that the run brings along; NULL for none */
-    const char *code_hash; /* identifies what the learner runs, a module or a command: ranks, and who
-                             * resumes, must have the same; NULL for a learner that is all of shoal's */
+    const char *code_hash; /* identifies what the learner runs, a module or a command: it must be the same on all ranks
+                            * and when a run is resumed; NULL for a built-in learner */
     shoal_progress *progress;
     void *progress_context;
-    const volatile int *stop;  /* set by a signal handler of this process, non-zero asks the run to end after the round;
-                               * NULL when nobody will */
+    const volatile int *stop;  /* non-zero, set by a signal handler of this process, ends the run after the round; NULL:
+                                * never */
     shoal_ranks *ranks;        /* the processes that run it in step, all with the same options; NULL: this one alone */
-    int64_t verify;            /* ranks compare the hash of their models every so many rounds; 0: never */
-    double checkpoint_seconds; /* write the round to `checkpoint` every so many seconds, by rank 0; 0: never */
+    int64_t verify;            /* ranks compare the hash of their models every this many rounds; 0: never */
+    double checkpoint_seconds; /* rank 0 writes the round to `checkpoint` every this many seconds; 0: never */
     const char *checkpoint;    /* a file, or the URL of a blob in a store; NULL: no checkpoints */
     bool resume;               /* continue from `checkpoint` if it exists; without this, one that exists is refused */
 } shoal_run_options;
 
-/* Runs `algorithm` to its end.  `weights` has one value a row, or is NULL.  report and options may be NULL.  *report is
- * filled also on failure; *out is then NULL. */
+/* Runs `algorithm` to its end.  `weights` has one value per row, or is NULL.  report and options may be NULL.  After a
+ * failure *report is filled too, and *out is NULL. */
 SHOAL_API int shoal_run(shoal_result **out, shoal_report *report, const shoal_algorithm *algorithm, const void *config,
                         shoal_data *data, const double *weights, const shoal_run_options *options);
 

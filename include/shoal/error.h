@@ -32,8 +32,8 @@ typedef enum shoal_status {
     SHOAL_ABSENT = -6,   /* there is no such thing */
     SHOAL_CONFLICT = -7, /* someone else was first: look again */
     SHOAL_LOST = -8,     /* a lease ended: drop what it stood for */
-    SHOAL_UNKNOWN = -9,  /* it may have been done or not: look before going on */
-    SHOAL_AGAIN = -10,   /* a passing trouble did not pass in time: try later */
+    SHOAL_UNKNOWN = -9,  /* it may or may not have been done: look before going on */
+    SHOAL_AGAIN = -10,   /* a temporary failure did not end in time: try later */
     SHOAL_DENIED = -11,  /* the credentials do not allow it */
     SHOAL_BROKEN = -12   /* bytes that are not what was written */
 } shoal_status;
@@ -49,7 +49,7 @@ SHOAL_API int shoal_fail_errno(int status, int error, const char *format, ...) S
 /* The calling thread's last message; "" when nothing has failed.  Valid until the next failure. */
 SHOAL_API const char *shoal_error(void);
 
-/* A breach of our own rules, never of the user's: prints where and why, and aborts. */
+/* A bug in shoal, never a mistake of the user: prints where and why, and aborts. */
 #define SHOAL_BUG(...) shoal_bug(__FILE__, __LINE__, __VA_ARGS__)
 #if defined(__GNUC__)
 __attribute__((noreturn))

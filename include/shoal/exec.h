@@ -6,7 +6,7 @@
  *     const shoal_tensor *sum = shoal_result_tensor(result, "result");
  *
  * Round 0 gives the first grain to one program to learn what an answer looks like; round 1 gives each grain to one of
- * as many programs as there are threads.  docs/run.md says what programs are told and what is expected of them. */
+ * as many programs as there are threads.  docs/run.md says what programs get and what is expected of them. */
 #ifndef SHOAL_EXEC_H
 #define SHOAL_EXEC_H
 

@@ -28,9 +28,9 @@ extern "C" {
 
 enum { SHOAL_JOB_ID_BYTES = 64 }; /* NUL included */
 
-/* What options may say; who asks people for them can refuse the rest before anything is done. */
+/* Limits of options, so that callers can refuse other values early. */
 enum {
-    SHOAL_JOB_NAME_MOST = SHOAL_JOB_ID_BYTES - 18, /* letters of a name, which 16 digits and a '-' follow in an id */
+    SHOAL_JOB_NAME_MOST = SHOAL_JOB_ID_BYTES - 18, /* letters of a name; an id adds '-' and 16 digits */
     SHOAL_JOB_SLICES_MOST = 65536,
     SHOAL_JOB_KEEP_ROUNDS_MOST = 1 << 30,
     SHOAL_JOB_WORKERS_MOST = 4096,  /* that can be asked for */
@@ -52,7 +52,7 @@ typedef struct shoal_code {
 
 enum { SHOAL_CODE_MOST = 64 };
 
-/* What a job that is about to be put in its store has become. */
+/* A job that is about to be put in its store. */
 typedef struct shoal_job_made {
     const char *id, *spec; /* spec: its SHA-256, in hex */
     const char *source;    /* where its rows are: "uploaded", "stored", "file" or "generated" */
@@ -61,8 +61,8 @@ typedef struct shoal_job_made {
 
 typedef struct shoal_job_options {
     const char *name;       /* what the id starts with: a letter, then letters, digits, '-'; NULL: the learner's name */
-    const char *id;         /* the whole id, for who makes unique ones; NULL: name and 64 random bits.  SHOAL_USAGE if
-                             * it exists */
+    const char *id;         /* the whole id, for callers that make unique ones; NULL: name and 64 random bits.
+                             * SHOAL_USAGE if it exists */
     int64_t slices;         /* 0: chosen from the data and the workers */
     int64_t workers;        /* how many are expected, in slots; 0: unknown.  Only a hint */
     const char *reduce;     /* "auto" (also NULL), "flat", "two-level", "tree:F" */
@@ -70,35 +70,34 @@ typedef struct shoal_job_options {
     int64_t keep_rounds;    /* finished rounds that stay in the store; 0: as few as are safe */
     int64_t rows_per_grain; /* 0: chosen from the shape */
     const char *kernel;     /* as in shoal_run_options */
-    const char *settings; /* what people asked for, as text of JSON, shown by who looks at the job; NULL for nothing */
-    bool far;             /* some workers do not see the files of this machine: what lies there is uploaded */
+    const char *settings;   /* the user's settings as JSON text, shown with the job; NULL for none */
+    bool far;               /* some workers do not see this machine's files: rows there are uploaded */
     const shoal_code *code; /* what the learner needs besides itself, `codes` of them, at most SHOAL_CODE_MOST */
     int codes;
     const volatile int *stop; /* as in shoal_run_options: ends the upload with SHOAL_STOPPED */
-    /* Called when the job is made, before anything of it is put: for who keeps a note by which it knows the job again.
-     * What is not SHOAL_OK ends the submitting with that status.  May be NULL. */
+    /* Called when the job is made, before anything of it is put, so that the caller can keep a note of it.  Any status
+     * but SHOAL_OK ends the submission with that status.  May be NULL. */
     int (*made)(void *context, const shoal_job_made *job);
     void *made_context;
 } shoal_job_options;
 
-/* Opens rows that lie in a store as a data set that can be described, run on (shoal_run) and submitted, not read: a
- * blob that is .npy, or raw as the options say.  `url` names the store and the key.  Runs and workers fetch ranges of
- * the blob, which must not change: its etag is remembered.  SHOAL_INVALID for what can't be used as it lies there:
- * Fortran order, the other byte order, other formats. */
+/* Opens rows in a store, a blob that is .npy, or raw as the options say, as a data set that can be described, run on
+ * (shoal_run) and submitted, but not read.  `url` names the store and the key.  Runs and workers fetch ranges of the
+ * blob, which must not change: its etag is remembered.  SHOAL_INVALID for what can't be used in place: Fortran order,
+ * the other byte order, other formats. */
 SHOAL_API int shoal_job_data_open(shoal_data **out, const char *url, const shoal_data_options *options,
                                   int64_t deadline);
 
-/* Writes the job's spec, announces its slices, and uploads the rows where workers can't reach them otherwise: rows
- * that are generated are made by the workers; a file that lies on this machine as it is, with a store that does too,
- * is mapped by them; what shoal_job_data_open opened is fetched from where it is; all else is uploaded, and so are
- * weights.  Workers may start on it before this returns.  `options` may be NULL.  `id` is set as soon as it is known,
- * also when the call fails: what there is of the job then can be gone on with (shoal_job_upload, shoal_job_resume) or
- * removed. */
+/* Writes the job's spec, announces its slices, and uploads the rows where workers can't reach them otherwise: generated
+ * rows are made by the workers; a plain file on this machine is mapped by them, if the store is on this machine too;
+ * what shoal_job_data_open opened is fetched from where it is; all else, and weights, is uploaded.  Workers may start
+ * on it before this returns.  `options` may be NULL.  `id` is set as soon as it is known, even if the call fails: what
+ * there is of the job can then be resumed (shoal_job_upload, shoal_job_resume) or removed. */
 SHOAL_API int shoal_job_submit(char id[SHOAL_JOB_ID_BYTES], shoal_store *store, const shoal_algorithm *algorithm,
                                const void *config, shoal_data *data, const double *weights,
                                const shoal_job_options *options);
 
-/* Puts the files that a job brings along: part of submitting, and done again when a store forgot them. */
+/* Puts the files that a job brings along: part of submitting, and repeated if a store forgot them. */
 SHOAL_API int shoal_job_put_code(shoal_store *store, const char *id, const shoal_code *code, int codes,
                                  int64_t deadline);
 
@@ -110,26 +109,26 @@ enum { SHOAL_ROLE_MAP = 1, SHOAL_ROLE_REDUCE = 2, SHOAL_ROLE_LAST = 4, SHOAL_ROL
 typedef struct shoal_worker_options {
     const shoal_algorithm *const *algorithms; /* those it can run, ended by NULL */
     uint64_t id;                              /* what it is called; 0: random */
-    const char *job;     /* serve only this one; NULL: whatever jobs the store has, one after the other */
-    const char *spec;    /* serve it only if its spec has this SHA-256, in hex; NULL: any */
+    const char *job;                          /* serve only this one; NULL: all jobs of the store, one after another */
+    const char *spec;                         /* serve it only if its spec has this SHA-256, in hex; NULL: any */
     int slots;           /* threads it computes with, and its share of the slices; 0: as many as it may use */
     const char *kernel;  /* as in shoal_run_options */
     unsigned roles;      /* 0: all */
-    const char *cache;   /* folder for slices fetched from afar; NULL: none are kept */
+    const char *cache;   /* folder for slices fetched from remote stores; NULL: none are kept */
     int64_t cache_bytes; /* how large that may grow; 0: a tenth of what is free on its disk */
-    /* Address of a store that stands in for the one the rows are in, for who can't reach that; NULL: none. */
+    /* Address of a store that replaces the one the rows are in, for workers that can't reach that; NULL: none. */
     const char *data_url;
     /* Jobs that bring code are served only if `spec` is given, whose hash vouches for it, or if the SHA-256 of
-     * everything they bring is among these: hex digits with commas between; NULL: none. */
+     * everything they bring is among these: hex digits, separated by commas; NULL: none. */
     const char *allow_code;
     /* Makes a learner of the module that a job brings, from the file it is in; NULL: such jobs are refused. */
     int (*load)(const shoal_algorithm **out, int file);
     /* Files and folder stores of this machine are read only below these folders, and other stores only below these
-     * URLs, with commas between ("%2C" in a URL is one of its own); NULL: nothing but `store`, "/": any file.  With
-     * `spec` any store that is not a folder is read, too. */
+     * URLs, separated by commas ("%2C" is a comma within a URL); NULL: nothing but `store`, "/": any file.  With
+     * `spec`, any store that is not a folder may be read too. */
     const char *data_root;
-    /* Bytes it may use: a job that needs more is refused, and slices that do not fit are let go and brought again;
-     * 0: three quarters of the machine's memory, or of what its control group allows where that is less. */
+    /* Bytes it may use: a job that needs more is refused, and slices that do not fit are released and loaded again; 0:
+     * three quarters of the machine's memory, or of what its control group allows if that is less. */
     int64_t memory;
     double idle;     /* seconds without a job after which it returns; 0: never */
     double patience; /* seconds that the store may be out of reach; 0: 300 */
@@ -140,10 +139,10 @@ typedef struct shoal_worker_options {
 
 typedef struct shoal_worker shoal_worker;
 
-/* From then on the store refuses blobs that the worker could not hold (shoal_store_bound). */
+/* Makes the store refuse blobs that the worker could not hold (shoal_store_bound). */
 SHOAL_API int shoal_worker_new(shoal_worker **out, shoal_store *store, const shoal_worker_options *options);
-/* Works until the job it serves has ended (SHOAL_OK, whichever way), it was told to leave (SHOAL_STOPPED), or it
- * can't go on. */
+/* Works until the job it serves has ended in any way (SHOAL_OK), it was told to leave (SHOAL_STOPPED), or it can't
+ * continue. */
 SHOAL_API int shoal_worker_run(shoal_worker *worker);
 /* Tells it to leave: what it holds is given back and shoal_worker_run returns within a second, unless the store
  * hangs.  `why` is for people: "SIGTERM".  From any thread. */
@@ -152,33 +151,33 @@ SHOAL_API void shoal_worker_free(shoal_worker **worker);
 
 /* ---- following --------------------------------------------------------------------------------------------------- */
 
-/* What a job took, as far as its workers have told. */
+/* What a job took, as far as its workers reported. */
 typedef struct shoal_job_report {
     shoal_report run;            /* rounds, phases, counters; threads are those of all workers at its end */
     int64_t workers, lost;       /* that took part; of these, that fell silent */
     int64_t at_end;              /* workers at its end */
     int threads_each;            /* threads of each of those; 0 when they differ */
     int64_t doubled;             /* pieces that were computed for someone else */
-    shoal_store_counts requests; /* of all of them, this process included */
+    shoal_store_counts requests; /* of all of them, including this process */
 } shoal_job_report;
 
 typedef struct shoal_follow_options {
-    shoal_progress *progress; /* after every round, in order, none left out unless the follower fell far behind */
+    shoal_progress *progress; /* after every round, in order; rounds are skipped only if the follower falls far
+                               * behind */
     void *progress_context;
-    bool sparse; /* rounds may be left out where many end in a hundredth of a second: it need not look so often */
-    /* Called several times a second: start, watch and end workers here.  What is not SHOAL_OK ends the following with
-     * that status. May be NULL. */
+    bool sparse; /* rounds may be skipped if many end in a hundredth of a second, so that it need not look so often */
+    /* Called several times a second: start, watch and end workers here.  Any status but SHOAL_OK ends the following
+     * with that status.  May be NULL. */
     int (*tick)(void *context);
     void *tick_context;
-    /* Called when the store has forgotten what was submitted, as a server that died may, and the spec has been put
-     * there again: put again what else was put.  NULL: nothing else was. */
+    /* Called when the store has forgotten what was submitted, as a crashed server may, after the spec has been put
+     * again: put again whatever else was put.  NULL: nothing else was. */
     int (*forgot)(void *context);
     void *forgot_context;
-    const volatile int *stop; /* as in shoal_run_options: ends the following with SHOAL_STOPPED; the job goes on if it
+    const volatile int *stop; /* as in shoal_run_options: ends the following with SHOAL_STOPPED; the job continues if it
                                * has workers */
     double patience;          /* seconds without any worker, or without the store, after which it gives up; 0: 60 */
-    /* Learners, ended by NULL.  A result of one of them that it can't have is no end, and is waited past; NULL:
-     * whatever is called a result is one. */
+    /* Learners, ended by NULL.  A result that its learner can't have made is ignored; NULL: any result is accepted. */
     const shoal_algorithm *const *algorithms;
 } shoal_follow_options;
 
@@ -208,9 +207,9 @@ SHOAL_API void shoal_job_list_free(shoal_job_id **ids);
 /* A worker, by the record it last wrote. */
 typedef struct shoal_job_worker {
     uint64_t id;
-    bool left;  /* it does not take part any more: `state` tells why */
+    bool left;  /* it no longer takes part: `state` says why */
     bool alive; /* takes part, and wrote within the job's lease */
-    double age; /* seconds since it last wrote; -1 when the store does not tell */
+    double age; /* seconds since it last wrote; -1 if the store does not say */
     char host[64], kernel[16], version[24], state[400];
     int64_t pid;
     int slots;
@@ -223,7 +222,7 @@ typedef struct shoal_job_worker {
     char log[4096]; /* its last lines */
 } shoal_job_worker;
 
-/* A job as it stands. */
+/* The state of a job. */
 typedef struct shoal_job {
     char id[SHOAL_JOB_ID_BYTES], version[24], algorithm[32];
     char spec[65];      /* SHA-256 of its spec, in hex */
@@ -248,45 +247,44 @@ typedef struct shoal_job {
     double seconds;           /* since its first round began */
     int phases;
     shoal_phase phase_seconds[SHOAL_PHASES_MOST];
-    /* Pieces that were computed for someone else; workers that are wanted, -1 when nobody said. */
+    /* Pieces that were computed for other workers; number of workers wanted, -1 if not set. */
     int64_t doubled, want;
-    int64_t workers, live;    /* that take or took part; of these, that are alive, */
-    int64_t silent, left;     /* that should be but have not written within the lease, that do not take part any more */
-    shoal_job_worker *worker; /* NULL when their records were not read */
-    int64_t *holder;          /* of each slice: an index into worker, or -1 */
+    int64_t workers, live;       /* that take or took part; of these, that are alive, */
+    int64_t silent, left;        /* that should be but have not written within the lease, that no longer take part */
+    shoal_job_worker *worker;    /* NULL when their records were not read */
+    int64_t *holder;             /* of each slice: an index into worker, or -1 */
     shoal_store_counts requests; /* of all workers */
 } shoal_job;
 
-/* Describes how a job stands, in a few requests.  The records of its workers, one more request each, are read only if
- * there are at most `records` of them: SHOAL_JOB_ALL_RECORDS reads them however many there are, 0 never.  What they
- * alone tell, `worker`, `holder` and `requests`, is empty otherwise. */
+/* Describes the state of a job, in a few requests.  The records of its workers, one more request each, are read only if
+ * there are at most `records` of them: SHOAL_JOB_ALL_RECORDS reads them however many there are, 0 never.  Otherwise
+ * `worker`, `holder` and `requests`, which need them, are empty. */
 #define SHOAL_JOB_ALL_RECORDS INT64_MAX
 SHOAL_API int shoal_job_describe(shoal_job **out, shoal_store *store, const char *id, int64_t records,
                                  int64_t deadline);
 SHOAL_API void shoal_job_free(shoal_job **job);
 
-/* The result of a job that is done.  SHOAL_STOPPED when it is not, with a sentence that says how it stands;
- * SHOAL_BROKEN when what is called its result is none that its learner can have, if that is among `algorithms` (ended
- * by NULL, or NULL). */
+/* The result of a job that is done.  SHOAL_STOPPED if it is not done, with a sentence about its state; SHOAL_BROKEN if
+ * the result is not one that its learner can have made, if that is among `algorithms` (ended by NULL, or NULL). */
 SHOAL_API int shoal_job_result(shoal_result **out, shoal_store *store, const char *id,
                                const shoal_algorithm *const *algorithms, int64_t deadline);
-/* Says how many workers are wanted, at most SHOAL_JOB_WORKERS_MOST, and reads it: -1 when nobody said. */
+/* Sets how many workers are wanted, at most SHOAL_JOB_WORKERS_MOST, and reads it: -1 if not set. */
 SHOAL_API int shoal_job_want(shoal_store *store, const char *id, int64_t workers, int64_t deadline);
 SHOAL_API int shoal_job_wanted(int64_t *out, shoal_store *store, const char *id, int64_t deadline);
-/* Tells the others that a worker is dead, by someone who knows: they need not wait for its lease to end. */
+/* Tells the others that a worker is known to be dead: they need not wait for its lease to end. */
 SHOAL_API int shoal_job_worker_died(shoal_store *store, const char *id, uint64_t worker, const char *why,
                                     int64_t deadline);
 
 /* Ends a job, which can be resumed.  SHOAL_OK also when it was cancelled before; SHOAL_USAGE when it is done or
  * failed. */
 SHOAL_API int shoal_job_cancel(shoal_store *store, const char *id, const char *why, int64_t deadline);
-/* Takes away the end of a failed or cancelled job and announces it again.  SHOAL_OK also for one that runs, and for one
- * that is done, which stays so: it may have ended since its caller looked. */
+/* Takes away the end of a failed or cancelled job and announces it again.  SHOAL_OK also for a running job, and for one
+ * that is done, which stays done: it may have ended since the caller looked. */
 SHOAL_API int shoal_job_resume(shoal_store *store, const char *id, int64_t deadline);
-/* Uploads rows and weights of a job that the store does not have, when its submitting was cut short. */
+/* Uploads the missing rows and weights of a job whose submission was interrupted. */
 SHOAL_API int shoal_job_upload(shoal_store *store, const char *id, shoal_data *data, const double *weights,
                                const volatile int *stop, int64_t deadline);
-/* Removes all there is of a job; workers that still serve it stop. */
+/* Removes everything of a job; workers that still serve it stop. */
 SHOAL_API int shoal_job_remove(shoal_store *store, const char *id, int64_t deadline);
 
 #ifdef __cplusplus

@@ -20,7 +20,7 @@ extern "C" {
 typedef enum shoal_kmeans_empty {
     SHOAL_EMPTY_FARTHEST, /* an empty cluster takes the row farthest from its centre */
     SHOAL_EMPTY_KEEP,     /* it keeps its old centre */
-    SHOAL_EMPTY_SPLIT     /* it takes half of the largest cluster: two centres a hair apart */
+    SHOAL_EMPTY_SPLIT     /* it takes half of the largest cluster: two centres very close together */
 } shoal_kmeans_empty;
 
 typedef struct shoal_kmeans_config {

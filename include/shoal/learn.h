@@ -37,8 +37,8 @@ typedef enum shoal_cell_kind {
 typedef struct shoal_cell {
     char name[24]; /* ends with a NUL: layouts travel */
     shoal_cell_kind kind;
-    int64_t count; /* SUM, WIDE, MAX: how many; RECORD: keep only so many of the greatest keys, 0 keeps all */
-    size_t bytes;  /* RECORD: payload of each; ROW: bytes a row */
+    int64_t count; /* SUM, WIDE, MAX: how many; RECORD: keep only this many of the greatest keys, 0 keeps all */
+    size_t bytes;  /* RECORD: payload of each; ROW: bytes per row */
     bool carried;  /* SUM, WIDE: map adds only the change since the round `carry_from`, when the grain says so */
 } shoal_cell;
 
@@ -54,8 +54,8 @@ typedef struct shoal_layout {
      * from that round's sums instead of zero; it is so for all grains that share those sums, or for none. */
     size_t memo_row_bytes;
     int64_t carry_from; /* round whose memo this round can use; -1 for none */
-    bool writes_memo;   /* map changes the memo in place: once a grain was mapped its old memo is gone, so who maps the
-                         * grain a second time does so with carried = false */
+    bool writes_memo;   /* map changes the memo in place: once a grain was mapped its old memo is gone, so mapping the
+                         * grain again needs carried = false */
 } shoal_layout;
 
 /* A record's key: two numbers, the first more significant. */
@@ -102,19 +102,19 @@ typedef struct shoal_shape {
 } shoal_shape;
 
 /* Bytes that only `update` needs: an optimiser's history, say.  They never change, so the rounds that hold them share
- * them, and an engine writes them once.  Maps never see them: they do not travel to who only maps. */
+ * them, and an engine writes them once.  Maps never see them: they are not sent to workers that only map. */
 typedef struct shoal_kept {
     int64_t born; /* the round that held them first; -1 while that has no number */
     size_t bytes;
-    void *values;    /* aligned to 64; NULL inside an engine that has not fetched them */
+    void *values;    /* aligned to 64; NULL within an engine that has not fetched them */
     uint32_t check;  /* CRC32C of the values, once an engine has needed it */
     int32_t holders; /* rounds that hold them; changed atomically */
 } shoal_kept;
 
 enum { SHOAL_KEPT_MOST = 64 };
 
-/* One round: its number, what its maps need to know (the model, flat bytes without pointers), what the next update
- * needs beside it, and the layout of its partial, which travels with the model.  The rest is for people. */
+/* One round: its number, what its maps need to know (the model, flat bytes without pointers), what else the next update
+ * needs, and the layout of its partial, which is sent with the model.  The rest is for people. */
 typedef struct shoal_round {
     int64_t number;
     void *model;
@@ -133,7 +133,7 @@ SHOAL_API void shoal_round_free(shoal_round **round);
 /* Makes a round keep `bytes` new bytes from now on, and returns them to be filled; NULL with a message.  Once a round,
  * in `update` alone: round 0 keeps nothing. */
 SHOAL_API void *shoal_round_keep(shoal_round *round, size_t bytes);
-/* Makes `next` keep on what `round` has as number `index`. */
+/* Makes `next` also keep number `index` of what `round` keeps. */
 SHOAL_API void shoal_round_keep_on(shoal_round *next, const shoal_round *round, int index);
 
 /* What a map sees of the data. */
@@ -141,9 +141,9 @@ typedef struct shoal_grain {
     const shoal_shape *shape;
     int64_t index, first_row, rows;
     const void *values;    /* rows * columns in shape->type */
-    const double *weights; /* one a row, or NULL when unweighted */
-    void *memo;   /* memo_row_bytes for each row, aligned as far as memo_row_bytes is; NULL only when that is 0 */
-    bool carried; /* memo and carried sums are those of round layout.carry_from */
+    const double *weights; /* one per row, or NULL if unweighted */
+    void *memo;            /* memo_row_bytes for each row, aligned as memo_row_bytes allows; NULL only if that is 0 */
+    bool carried;          /* memo and carried sums are those of round layout.carry_from */
 } shoal_grain;
 
 /* What a thread lends a map. */
@@ -184,7 +184,7 @@ enum { SHOAL_TENSORS_MOST = 8, SHOAL_NUMBERS_MOST = 24 };
 
 typedef struct shoal_result {
     int tensors, numbers;
-    bool incomplete; /* asked to stop, the learner returned what it had */
+    bool incomplete; /* the learner was asked to stop and returned what it had */
     shoal_tensor tensor[SHOAL_TENSORS_MOST];
     shoal_number number[SHOAL_NUMBERS_MOST];
 } shoal_result;
@@ -197,7 +197,7 @@ SHOAL_API void *shoal_result_add(shoal_result *result, const char *name, shoal_t
 SHOAL_API void shoal_result_set(shoal_result *result, const char *name, double value);
 SHOAL_API void shoal_result_set_whole(shoal_result *result, const char *name, int64_t value);
 SHOAL_API void shoal_result_set_truth(shoal_result *result, const char *name, bool value);
-/* A tensor or number by its name; NULL, and NaN, when nothing has that name, or no result. */
+/* A tensor or number by its name; NULL or NaN if there is none, or no result. */
 SHOAL_API const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *name);
 SHOAL_API double shoal_result_number(const shoal_result *result, const char *name);
 /* Moves a ROW cell of the merged partial into a tensor of the result without copying.  SHOAL_BROKEN when it has another
@@ -210,25 +210,25 @@ SHOAL_API int shoal_result_take_table(shoal_result *result, const char *name, sh
 
 /* ---- the contract ------------------------------------------------------------------------------------------------ */
 
-/* What a run will ask for: read by the planner. */
+/* What a run will need: read by the planner. */
 enum { SHOAL_COST_PHASES = 8 };
 
 /* One phase of a run, as reports name it. */
 typedef struct shoal_cost_phase {
     const char *name;
     double rounds;             /* expected, and an upper bound where convergence may end it earlier */
-    double operations_per_row; /* floating-point operations a round, on average; 0 where rows are only looked at */
-    /* That travel in a round, as encoded; what a partial has for each row is not among them. */
+    double operations_per_row; /* floating-point operations per round, on average; 0 if rows are only read */
+    /* Bytes sent in a round, as encoded, not counting what a partial has for each row. */
     double model_bytes, partial_bytes;
-    double row_bytes;  /* for each row, that travel in partials in a round, on average: labels */
-    double kept_bytes; /* that a round keeps and none before it did: written once, read only by who takes over */
+    double row_bytes;  /* bytes per row sent in partials in a round, on average: labels */
+    double kept_bytes; /* bytes newly kept by a round: written once, read only by a worker that takes over */
 } shoal_cost_phase;
 
-/* A learner that can't tell, because it runs what others wrote, leaves operations_per_row, rounds and phases at 0:
- * nothing can be planned of it then.  One that only can't tell when it will end leaves its rounds at 0. */
+/* A learner that does not know, because it runs other people's code, leaves operations_per_row, rounds and phases at 0:
+ * it can't be planned.  One that only does not know when it will end leaves its rounds at 0. */
 typedef struct shoal_cost {
     /* Of the main phase. */
-    double operations_per_row; /* floating-point operations a round, as they would be without any that is skipped */
+    double operations_per_row; /* floating-point operations per round if none were skipped */
     double model_bytes, partial_bytes, memo_row_bytes;
     int64_t rounds; /* expected, of all phases together */
     int phases;     /* 0: all rounds are alike, and called "run" */
@@ -238,7 +238,7 @@ typedef struct shoal_cost {
 enum { SHOAL_ALGORITHM_VERSION = 1 };
 
 typedef struct shoal_algorithm {
-    /* SHOAL_ALGORITHM_VERSION, sizeof(shoal_algorithm): one that was compiled for another is refused. */
+    /* SHOAL_ALGORITHM_VERSION, sizeof(shoal_algorithm): a learner compiled for others is refused. */
     uint32_t version, bytes;
     const char *name;    /* "kmeans" */
     const char *summary; /* one line */
@@ -247,19 +247,18 @@ typedef struct shoal_algorithm {
     /* Names of the counters maps keep, NULL where unused. */
     const char *counter[SHOAL_COUNTERS];
     bool kernel_free; /* the result's bits are the same with every kernel set */
-    bool runs_code;   /* runs what crew->code holds: only for who trusts it */
+    bool runs_code;   /* runs what crew->code holds, which must be trusted */
 
     /* Checks config against the shape and makes round 0.  SHOAL_USAGE names the option, SHOAL_INVALID the data. */
     int (*start)(shoal_round **out, const void *config, const shoal_shape *shape);
 
     /* Whether a round that came from elsewhere (a store, a checkpoint, another rank) is one that this learner can have
      * made for data of this shape: sizes, counts, phases, layout, every number that is used as an index or a length.
-     * Called before anything else sees the round, and for rounds that are about to be handed on.  Whoever writes to a
-     * store can make a job's result wrong; what passes must do no worse.  SHOAL_BROKEN, with a sentence, for what does
-     * not. */
+     * Called before anything else sees the round, and for rounds that are about to be passed on.  Anyone who can write
+     * to a store can make a job's result wrong; a round that passes must do no worse.  SHOAL_BROKEN, with a sentence,
+     * if it does not pass. */
     int (*check)(const struct shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape);
-    /* Optional.  The same for a result: whether it is one that a run which begins with `first`, its round 0, can end
-     * with. */
+    /* Optional.  The same for a result: whether a run that starts with `first`, its round 0, can end with it. */
     int (*check_result)(const struct shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
                         const shoal_shape *shape);
 
@@ -280,15 +279,14 @@ typedef struct shoal_algorithm {
     int (*map)(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
                const shoal_scratch *scratch);
 
-    /* Makes the next round, or the result: exactly one of *next and *result is set.  `stop` means: no more work
-     * than it takes to return what there is; SHOAL_STOPPED when there is nothing yet.  Deterministic, but for `stop`.
+    /* Makes the next round, or the result: exactly one of *next and *result is set.  `stop` means: do no more than it
+     * takes to return what there is; SHOAL_STOPPED if there is nothing yet. Deterministic, apart from `stop`.
      * `merged` may have come from elsewhere: it has the round's layout, but any values and any number of records.
-     * SHOAL_BROKEN for what maps of this learner can't have added up to. */
+     * SHOAL_BROKEN for sums that maps of this learner can't have made. */
     int (*update)(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                   const shoal_shape *shape, const shoal_crew *crew, bool stop);
 
-    /* What a run will ask for.  *out is zero before.  shape->rows_per_grain and grains are 0 where they are not known
-     * yet. */
+    /* What a run will need.  *out is zero before.  shape->rows_per_grain and grains are 0 if they are not known yet. */
     int (*cost)(shoal_cost *out, const void *config, const shoal_shape *shape);
 } shoal_algorithm;
 

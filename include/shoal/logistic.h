@@ -19,22 +19,23 @@ extern "C" {
 enum { SHOAL_LOGISTIC_CLASSES_MOST = 1000 };
 
 typedef struct shoal_logistic_config {
-    int64_t target; /* the column with the labels, from 1; negative counts from the end: -1, as 0, is the last */
+    int64_t target; /* the column with the labels, from 1; negative numbers count from the end: -1, like 0, is the
+                     * last */
     double l1, l2;
     bool no_intercept;
     int64_t iterations, history;
-    double tolerance; /* of the gradient for a mean row, by centred and scaled columns: its greatest component */
+    double tolerance; /* greatest component of the gradient per row, for centred and scaled columns */
     int precision;    /* of products: 0 auto (float64), 1 float32, 2 float64 */
     /* Where to start: what an earlier run found, or NULL.  All three or none; the classes must be those of the data. */
     const double *start_weights, *start_intercept, *start_classes;
     int64_t start_outputs, start_classes_count, start_columns; /* outputs: rows of start_weights */
-    /* For cost() alone, since only a run finds out how many there are; 0: as many as a start has, or 2. */
+    /* Only for cost(), since only a run finds out how many there are; 0: as many as a start has, or 2. */
     int64_t expected_classes;
 } shoal_logistic_config;
 
-/* Tensors: weights (outputs x columns other than the target: one output for two classes, else one a class), intercept
- * (outputs), classes (the labels, ascending), all float64.  With two classes the output is the log-odds of the
- * second. */
+/* Tensors: weights (outputs x columns other than the target: one output for two classes, otherwise one per class),
+ * intercept (outputs), classes (the labels, ascending), all float64.  With two classes the output is the log-odds of
+ * the second. */
 SHOAL_API extern const shoal_algorithm shoal_logistic;
 
 /* Labels and probabilities of rows (which have no column for the label) under a model. */
@@ -44,8 +45,8 @@ typedef struct shoal_logistic_predict_config {
     bool probabilities;                      /* also the probability of each class, float64 */
 } shoal_logistic_predict_config;
 
-/* Tensors: labels (float64, values of `classes`), probabilities (rows x classes, float64).  Of classes that are equally
- * likely the first is the label. */
+/* Tensors: labels (float64, values of `classes`), probabilities (rows x classes, float64).  Among equally likely
+ * classes the label is the first. */
 SHOAL_API extern const shoal_algorithm shoal_logistic_predict;
 
 #ifdef __cplusplus

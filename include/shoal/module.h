@@ -1,4 +1,4 @@
-/* A learner of your own, in a file of its own: `shoal run mine.c data.npy`.
+/* Your own learner, in its own file: `shoal run mine.c data.npy`.
  *
  *     #include <shoal/module.h>
  *
@@ -13,13 +13,13 @@
  *
  * is the sum of every column.  `map` sees a run of rows (a grain) and adds to sums that start at zero; sums of
  * different grains are added without any rounding, so the result's bits are the same for any number of threads, workers
- * and machines.  With `update` there are rounds: it makes the next model of the last one and the sums, until it says
+ * and machines.  With `update` there are rounds: it makes the next model from the last one and the sums, until it says
  * that it is done.
  *
  * Everything else has a default: as many sums as there are columns; as many numbers in the model as there are sums; a
- * model of zeros at first; one round, whose sums are the result.  A learner that needs more than sums of doubles hands
- * over a whole table of the contract (shoal/learn.h) instead: SHOAL_MODULE(.algorithm = &mine).  --params then sets the
- * options of that table by their names. */
+ * model of zeros at first; one round, whose sums are the result.  A learner that needs more than sums of doubles
+ * provides the full interface (shoal/learn.h) instead: SHOAL_MODULE(.algorithm = &mine).  --params then sets the
+ * options of that table by name. */
 #ifndef SHOAL_MODULE_H
 #define SHOAL_MODULE_H
 
@@ -32,10 +32,10 @@
 extern "C" {
 #endif
 
-/* The rows of one grain, as doubles whatever their type is. */
+/* The rows of one grain, as doubles whatever their type. */
 typedef struct shoal_rows {
     const double *values;  /* count * columns */
-    const double *weights; /* one a row, or NULL when unweighted */
+    const double *weights; /* one per row, or NULL if unweighted */
     int64_t count, columns;
     int64_t first; /* number of the first one in the whole data set, counted from 0 */
 } shoal_rows;
@@ -65,7 +65,7 @@ typedef struct shoal_module {
      * which is negative, refuses the data or the parameters. */
     int64_t (*sums)(const shoal_setting *setting);
     int64_t (*numbers)(const shoal_setting *setting);
-    /* Fills the first model, which is zero before; NULL leaves it so.  SHOAL_OK, or what shoal_fail returned. */
+    /* Fills the first model, which is zero before; NULL leaves it zero.  SHOAL_OK, or what shoal_fail returned. */
     int (*start)(double *model, const shoal_setting *setting);
     /* Adds what the rows contribute.  Called from many threads at once, in any order, possibly twice for the same rows:
      * it keeps no state.  Sums must be finite. */
@@ -76,7 +76,7 @@ typedef struct shoal_module {
     /* How far things are, of the model that the sums were made with: progress and the trace show it.  May be NULL. */
     double (*objective)(const double *model, const double *sum, const shoal_setting *setting);
 
-    const shoal_algorithm *algorithm; /* the whole contract instead of all this */
+    const shoal_algorithm *algorithm; /* the full interface instead of all this */
 } shoal_module;
 
 #ifdef __cplusplus

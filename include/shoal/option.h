@@ -31,7 +31,7 @@ typedef enum shoal_option_kind {
 
 enum { SHOAL_TEXTS_MOST = 32 };
 
-/* What an option was given that may be given several times. */
+/* The values of an option that may be given several times. */
 typedef struct shoal_texts {
     int count;
     const char *text[SHOAL_TEXTS_MOST];
@@ -53,8 +53,9 @@ typedef struct shoal_option {
 /* Sets every field that has a fallback.  The struct should be zero before. */
 SHOAL_API int shoal_options_default(void *settings, const shoal_option *table);
 
-/* Sets one option by its long name, or a name that other programs give it ("max_iter"), from text, as the command line
- * does.  SHOAL_USAGE with a sentence that names the option and what it accepts.  The text must outlive the settings. */
+/* Sets one option from text, as the command line does, by its long name or by a name that other programs use
+ * ("max_iter").  SHOAL_USAGE with a sentence that names the option and what it accepts.  The text must outlive the
+ * settings. */
 SHOAL_API int shoal_options_set(void *settings, const shoal_option *table, const char *name, const char *text);
 
 #ifdef __cplusplus

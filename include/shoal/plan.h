@@ -7,8 +7,8 @@
  *     shoal_estimate estimate;
  *     int status = shoal_plan_estimate(&estimate, &job, &site, pace, paces, &crew);
  *
- * `site` and `pace` are what `shoal calibrate` measured.  All times are seconds, all rates bytes a second, all money US
- * dollars. docs/plan.md has the mathematics, each symbol with its unit and where it is measured. */
+ * `site` and `pace` are what `shoal calibrate` measured.  All times are in seconds, rates in bytes per second, money in
+ * US dollars. docs/plan.md has the mathematics, each symbol with its unit and where it is measured. */
 #ifndef SHOAL_PLAN_H
 #define SHOAL_PLAN_H
 
@@ -28,31 +28,31 @@ typedef struct shoal_pace {
     char learner[32], phase[24]; /* as the algorithm and its reports call them */
     double value, operation;
     double round, model_byte;
-    double rounds; /* after which earlier runs ended by themselves, where cost() allowed more; 0: not known */
-    double row;    /* whatever a row holds: its memo, its place in loops */
+    double rounds; /* rounds after which earlier runs ended, if cost() allowed more; 0: unknown */
+    double row;    /* per row, whatever it holds: its memo, loop overhead */
 } shoal_pace;
 
 /* A store as workers find it, and what happens to workers beside it. */
 typedef struct shoal_site {
     double get, put;             /* latency of a small blob */
-    double wait;                 /* from a put until who waits for it was told */
+    double wait;                 /* from a put until a waiting worker is told */
     double read, write;          /* rate of one connection */
     double connections;          /* that a worker uses at once, at least 1 */
     double worker;               /* most that one worker reads or writes; 0: no limit of its own */
     double account;              /* most that all of them together read; 0: no limit */
     double account_write;        /* most that they write; 0: as much as they read */
     double get_price, put_price; /* of one request */
-    double requests;             /* of a worker in a round, besides those for its pieces and models */
-    /* Of a worker that waits, looking again and again; 0 for a store that wakes who waits. */
+    double requests;             /* per worker and round, besides those for its pieces and models */
+    /* Of a worker that waits by polling; 0 for a store that wakes waiting workers. */
     double requests_per_second;
     double start;        /* of a job with local workers, besides its rounds: submitting, starting, ending */
-    double hash;         /* seconds a byte: rows in files are hashed by who submits them and again by who maps them */
-    double sync;         /* what a round takes besides, however little there is to do: finding out, lists, records */
+    double hash;         /* seconds per byte: rows in files are hashed when submitted and again when mapped */
+    double sync;         /* the overhead of a round, however little there is to do: listings, records */
     double crowd;        /* the same for each further worker on the same machine: they get in each other's way */
     double straggle;     /* standard deviation of the logarithm of the time a worker takes for its part of a round */
     double thread_loss;  /* t threads of one machine do the work of t / (1 + (t - 1) thread_loss) */
-    double loss_threads; /* with how many that was measured: more of them lose no more; 0: any number */
-    /* Standard deviation of the logarithm of (happened / estimated): how far estimates are to be trusted. */
+    double loss_threads; /* the number of threads it was measured with: more lose no more; 0: any number */
+    /* Standard deviation of the logarithm of (happened / estimated): how far estimates can be trusted. */
     double error;
 } shoal_site;
 
@@ -72,14 +72,14 @@ typedef struct shoal_plan_job {
     double rows, columns, value_bytes;
     shoal_plan_source source;
     const char *reduce; /* "auto" (also NULL), "flat", "two-level", "tree:F" */
-    double open;        /* seconds in which one process opens the rows: parses a text, say */
-    double slices;      /* that the rows are cut into; 0: as a job chooses it; -1: one a worker, as in the paper */
-    double grains;      /* that the rows make, below which nothing is cut; 0: as most learners have them */
+    double open;        /* seconds to open the rows in one process: to parse a text, say */
+    double slices;      /* that the rows are cut into; 0: as a job chooses; -1: one per worker, as in the paper */
+    double grains;      /* that the rows make, the smallest unit; 0: as for most learners */
     bool split_roles;   /* as in the paper: `workers` map, about √workers reduce, one reduces last */
-    bool known_rounds;  /* cost->phase[].rounds are what happens: shoal_pace.rounds is left out */
+    bool known_rounds;  /* cost->phase[].rounds are exact: shoal_pace.rounds is ignored */
 } shoal_plan_job;
 
-/* Who works. */
+/* The workers. */
 typedef struct shoal_plan_crew {
     int64_t workers;
     bool alone;              /* one process, no store between */
@@ -89,9 +89,9 @@ typedef struct shoal_plan_crew {
     double speed;            /* of a core, as a multiple of the measured one; 0 counts as 1 */
     double dollars_per_hour; /* of a machine */
     double billed;           /* seconds that are billed at least, and in steps of which: 1, 60, 3600; 0: as they come */
-    double start;            /* until a worker is there */
+    double start;            /* seconds until a worker is there */
     double losses;           /* of a worker, an hour */
-    double replace;          /* until a lost one counts as dead and another has its rows */
+    double replace;          /* seconds until a lost one counts as dead and another has its rows */
 } shoal_plan_crew;
 
 /* ---- what is answered -------------------------------------------------------------------------------------------- */
@@ -112,8 +112,8 @@ typedef struct shoal_estimate {
     } phase[SHOAL_COST_PHASES];
 } shoal_estimate;
 
-/* Estimates one run.  SHOAL_USAGE for sizes that make no sense, a learner whose cost is unknown, or a phase without a
- * pace; names it. *out has seconds = INFINITY when workers are lost faster than the work gets done. */
+/* Estimates one run.  SHOAL_USAGE, naming it, for sizes that make no sense, a learner whose cost is unknown, or a phase
+ * without a pace.  out->seconds is INFINITY if workers are lost faster than the work gets done. */
 SHOAL_API int shoal_plan_estimate(shoal_estimate *out, const shoal_plan_job *job, const shoal_site *site,
                                   const shoal_pace *pace, int paces, const shoal_plan_crew *crew);
 

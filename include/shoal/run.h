@@ -13,7 +13,7 @@
  *     shoal_outcome_free(&outcome);
  *     shoal_request_free(&request);
  *
- * A request is what the command line of `shoal kmeans` says: its options have the same names and mean the same.  The
+ * A request holds the same options as the command line of `shoal kmeans`, with the same names and meanings.  The
  * outcome's bits do not depend on where it ran. */
 #ifndef SHOAL_RUN_H
 #define SHOAL_RUN_H
@@ -30,18 +30,18 @@ extern "C" {
 typedef struct shoal_request shoal_request;
 typedef struct shoal_outcome shoal_outcome;
 
-/* What the caller hears of a run while it goes.  All are called from the thread that runs it, and may be
- * NULL. */
+/* Callbacks during a run.  All are called from the thread that runs it, and may be NULL. */
 typedef struct shoal_watcher {
     void *context;
     shoal_progress *round;                          /* after every round */
-    bool all_rounds;                                /* none may be left out of those of a job on workers */
-    void (*doing)(void *context, const char *text); /* "loading rows.npy"; NULL: nothing more is to be shown */
+    bool all_rounds;                                /* report every round of a job on workers, skipping none */
+    void (*doing)(void *context, const char *text); /* "loading rows.npy"; NULL: nothing more to show */
     void (*warn)(void *context, const char *line);  /* what people should know: a host that can't be reached */
-    void (*note)(void *context, const char *line);  /* what they may do meanwhile: the command that starts a worker */
-    void (*may_stop)(void *context, bool may);      /* from now on `stop` is heard, or not */
-    void (*leftovers)(void *context, const char *const *paths); /* files, then folders, to remove should this process
-                                                                 * be ended; ended by NULL, NULL for none */
+    void (*note)(void *context, const char *line);  /* what the user can do meanwhile: the command that starts a
+                                                     * worker */
+    void (*may_stop)(void *context, bool may);      /* whether `stop` is checked from now on */
+    void (*leftovers)(void *context, const char *const *paths); /* files, then folders, to remove if this process is
+                                                                 * killed; ended by NULL, NULL for none */
     const volatile int *stop; /* set by a signal handler of this process: ends the run after its round */
 } shoal_watcher;
 
@@ -50,32 +50,31 @@ typedef struct shoal_watcher {
 SHOAL_API int shoal_request_new(shoal_request **out, const char *learner);
 SHOAL_API void shoal_request_free(shoal_request **request);
 /* Sets an option by its long name from text, as the command line does: those of the learner, of its inputs and outputs,
- * of reading data ("data" is the path; "module" that of a module), of running, of workers and of resuming.  What may be
- * given several times is added; NULL makes an option what it is when nobody gives it.  SHOAL_USAGE with a sentence that
- * names the option. The text is copied. */
+ * of reading data ("data" is the path; "module" that of a module), of running, of workers and of resuming.  Options
+ * that may be given several times are appended to; NULL resets an option to its default.  SHOAL_USAGE with a sentence
+ * that names the option. The text is copied. */
 SHOAL_API int shoal_request_set(shoal_request *request, const char *name, const char *text);
-/* Rows in memory instead of "data", and a weight for each or NULL.  They stay the caller's, and must last. */
+/* Rows in memory instead of "data", and a weight for each or NULL.  They still belong to the caller, and must last. */
 SHOAL_API int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *weights);
-/* Values in memory that the learner starts from, instead of a file: the first centres of k-means, a row each.  They
- * stay the caller's, and must last.  SHOAL_USAGE for a learner that has no such start. */
+/* Values in memory that the learner starts from, instead of a file: the first centres of k-means, one per row.  They
+ * still belong to the caller, and must last.  SHOAL_USAGE for a learner without such a start. */
 SHOAL_API int shoal_request_start(shoal_request *request, const double *values, int64_t rows, int64_t columns);
 /* A file in memory that the command of "exec" finds on workers under this name, a path below its current folder, as it
- * finds those that "send" names.  With any of these no words of the command are taken for files of this machine.  The
- * name is copied; the bytes stay the caller's, and must last. */
+ * finds those that "send" names.  With any of these, words of the command are not taken for files of this machine.  The
+ * name is copied; the bytes still belong to the caller, and must last. */
 SHOAL_API int shoal_request_file(shoal_request *request, const char *name, const void *bytes, size_t size);
-/* The program shoal, which local workers and those who look after detached jobs are processes of, and which is copied
- * to other machines.  A run with "workers" ends with SHOAL_USAGE when it is not named, or is another version than this
- * library. */
+/* The shoal program, which runs local workers and the supervisors of detached jobs, and is copied to other machines.  A
+ * run with "workers" ends with SHOAL_USAGE when it is not named, or is another version than this library. */
 SHOAL_API int shoal_request_program(shoal_request *request, const char *path);
-/* Binds the run to this process: local workers end with it, even if it is killed, and hear none of its terminal's
- * signals; nothing of the run is noted on this machine; and no message says how to resume the job.  The job stays in
- * the store that the request names, for the caller to remove. */
+/* Binds the run to this process: local workers end with it, even if it is killed, and do not get its terminal's
+ * signals; nothing about the run is recorded on this machine; and no message says how to resume the job.  The job stays
+ * in the store that the request names, for the caller to remove. */
 SHOAL_API void shoal_request_bind(shoal_request *request);
 SHOAL_API void shoal_request_watch(shoal_request *request, const shoal_watcher *watcher);
 
-/* Runs it to its end and writes the files it names, as often as it is called.  *out is there also after a failure,
- * unless memory ran out: what there is to tell; it needs the request, which must last as long.  SHOAL_STOPPED after a
- * stop that left nothing; see shoal_outcome_resume.  With "engine" = "mpi" all ranks call it alike, and each gets the
+/* Runs it to its end and writes the files it names; may be called repeatedly.  *out is set even after a failure, unless
+ * memory ran out, with what is known; it needs the request, which must last as long.  SHOAL_STOPPED after a stop
+ * without a result; see shoal_outcome_resume.  With "engine" = "mpi" all ranks make the same call, and each gets the
  * outcome of its part; rank 0 has the whole result, and writes. */
 SHOAL_API int shoal_request_run(shoal_outcome **out, const shoal_request *request);
 /* Goes on with a job that was submitted to the request's store, which is of the learner of that name, as
@@ -83,8 +82,8 @@ SHOAL_API int shoal_request_run(shoal_outcome **out, const shoal_request *reques
 SHOAL_API int shoal_request_resume(shoal_outcome **out, const shoal_request *request, const char *id);
 
 SHOAL_API void shoal_outcome_free(shoal_outcome **outcome);
-/* The following accept NULL, too. */
-/* What was found; NULL when there is nothing, as for a job that goes on by itself. */
+/* The following accept NULL too. */
+/* The result; NULL if there is none, as for a job that continues by itself. */
 SHOAL_API const shoal_result *shoal_outcome_result(const shoal_outcome *outcome);
 SHOAL_API const shoal_report *shoal_outcome_report(const shoal_outcome *outcome);
 /* The job's name in its store; "" when it ran in this process. */

@@ -11,7 +11,7 @@
  *     shoal_blob_release(&blob);
  *     shoal_store_close(&store);
  *
- * A store is named by a URL, docs/store.md has all of them:
+ * A store is named by a URL; docs/store.md lists all kinds:
  *
  *     mem:NAME                    in this process, until the last one closes it
  *     dir:/path  or  /path        a folder of this machine; any number of processes
@@ -19,8 +19,8 @@
  *     s3://BUCKET                 S3 and what speaks its protocol
  *     pipe:/path/of/a/socket      the store of the user who started the agent that serves this socket, through its ssh
  *
- * and may have a prefix: keys of az://acct/data/team are below team/ in that container.  Every store keeps the
- * promises below; one conformance suite (tests/conform) proves them of each.
+ * and may have a prefix: keys of az://acct/data/team are below team/ in that container.  Every store keeps the promises
+ * below; one conformance suite (tests/conform) proves them of each.
  *
  * Promises
  *  - What a call acknowledged is there for every process that asks afterwards: get, list, take.
@@ -42,8 +42,8 @@
  *     SHOAL_BROKEN    bytes that are not what was written
  *
  * Keys are UTF-8 of 1 to 512 bytes without control characters; their segments, separated by '/', are not empty and do
- * not end with a dot; the first is not ".shoal", which is the store's own.  The names of queues are keys too, in a room
- * of their own.  Every function may be called from any thread. */
+ * not end with a dot; the first is not ".shoal", which is the store's own.  The names of queues are keys too, in a
+ * separate namespace.  Every function may be called from any thread. */
 #ifndef SHOAL_STORE_H
 #define SHOAL_STORE_H
 
@@ -58,10 +58,10 @@ extern "C" {
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
 
-/* Deadlines are nanoseconds on a clock of this machine that goes on while it sleeps and is never set. */
+/* Deadlines are nanoseconds on a clock of this machine that keeps running while it sleeps and is never adjusted. */
 #define SHOAL_NEVER INT64_MAX
 SHOAL_API int64_t shoal_now(void);
-/* So many seconds from now. */
+/* That many seconds from now. */
 SHOAL_API int64_t shoal_after(double seconds);
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -69,8 +69,8 @@ SHOAL_API int64_t shoal_after(double seconds);
 typedef struct shoal_store shoal_store;
 
 typedef struct shoal_store_options {
-    bool create;    /* make the folder, container or bucket when it is not there */
-    bool read_only; /* nothing will be written: what only writers need is not looked for */
+    bool create;    /* create the folder, container or bucket if it does not exist */
+    bool read_only; /* nothing will be written: what only writers need is not checked */
     /* dir: only a store whose folder is this one or below it, an absolute path without links: SHOAL_DENIED
      * otherwise, and no link is followed from there on; NULL: any */
     const char *within;
@@ -89,9 +89,9 @@ SHOAL_API void shoal_store_close(shoal_store **store);
 
 /* SHOAL_USAGE with a sentence for what is not the URL of any kind of store; nothing is opened. */
 SHOAL_API int shoal_store_url_check(const char *url);
-/* Whether a URL names what another names, or something below it: the same scheme, and behind it all that the other
- * has, segment by segment.  What stands behind '?' names no other place, and is passed over.  False for one with a
- * segment "." or "..", and below nothing but a scheme.  SHOAL_USAGE for what is no URL. */
+/* Whether a URL names what another names, or something below it: the same scheme, followed by all segments of the
+ * other.  What follows '?' does not name another place, and is ignored.  False for one with a segment "." or "..", and
+ * below a bare scheme.  SHOAL_USAGE for what is not a URL. */
 SHOAL_API int shoal_store_url_is_below(bool *out, const char *url, const char *root);
 /* The path in dir:/path or /path, the caller's to free with shoal_text_free; NULL for the URL of another kind of
  * store. */
@@ -102,14 +102,15 @@ typedef struct shoal_store_traits {
     const char *scheme; /* "dir" */
     const char *name;   /* how messages call it, without its prefix: "az://acct/container", "dir:/tmp/jobs" */
     bool wakes;         /* shoal_store_wait returns when something happens; otherwise it polls */
-    bool far;           /* bytes come over a network: what was fetched once is worth keeping */
+    bool far;           /* bytes come over a network: fetched data is worth caching */
     double forgets;     /* seconds of acknowledged writes that a failure of the server may cost */
 } shoal_store_traits;
 
 SHOAL_API shoal_store_traits shoal_store_describe(const shoal_store *store);
 
-/* From now on a blob or message of more than so many bytes is refused with SHOAL_MEMORY before memory is taken for
- * it, unless the caller brings the memory; 0, as at first: any size.  Before other threads use the store. */
+/* From now on a blob or message of more than this many bytes is refused with SHOAL_MEMORY before memory is allocated
+ * for it, unless the caller provides the memory; 0, the default: any size.  Call it before other threads use the
+ * store. */
 SHOAL_API void shoal_store_bound(shoal_store *store, int64_t bytes);
 
 /* ---- blobs ------------------------------------------------------------------------------------------------------- */
@@ -131,7 +132,7 @@ typedef struct shoal_blob {
     size_t size;
     int64_t whole; /* bytes of the whole blob */
     shoal_etag etag;
-    double age; /* seconds since it was written, by the store's own clock, give or take one; -1 when it does not tell */
+    double age;   /* seconds since it was written, by the store's own clock, give or take one; -1 if unknown */
     void *memory; /* private: what release frees */
 } shoal_blob;
 
@@ -178,21 +179,21 @@ SHOAL_API int shoal_store_list(shoal_store *store, const char *prefix, const cha
 SHOAL_API void shoal_listing_release(shoal_listing *page);
 
 /* Waits for a change of one key or queue or, when `name` is empty or ends with '/', of any below it.  SHOAL_OK at once
- * if there may have been one since *seen was set, else when there may have been, else SHOAL_AGAIN at the
- * deadline.  *seen is 0 at first and belongs to the caller, who waits and then looks: no change is missed between a
- * look and the next wait.  The end of a lease is no change.  A store that does not wake sleeps for a while instead,
- * longer each time, and says SHOAL_OK. */
+ * if there may have been one since *seen was set, else when there may have been, else SHOAL_AGAIN at the deadline.
+ * *seen is 0 at first and belongs to the caller, who waits and then looks: no change is missed between a look and the
+ * next wait.  The end of a lease is not a change.  A store that does not wake sleeps for a while instead, longer each
+ * time, and returns SHOAL_OK. */
 SHOAL_API int shoal_store_wait(shoal_store *store, const char *name, uint32_t *seen, int64_t deadline);
 
-/* The blob once there is one: waits for it, and says SHOAL_ABSENT when there is none at the moment `until`.  The
- * deadline, as elsewhere, is for a store that does not answer. */
+/* Waits for a blob and gets it; SHOAL_ABSENT if there is none at the moment `until`.  The deadline, as elsewhere, is
+ * for a store that does not answer. */
 SHOAL_API int shoal_store_await(shoal_store *store, const char *key, int64_t until, shoal_blob *out, int64_t deadline);
-/* Says that a key will be awaited, so that a far store can ask for it at once: its answer is then under way the moment
- * the key is put.  What is awaited afterwards is as it was at some moment since: for keys that are put once.  NULL
- * gives up all that was expected and not awaited. */
+/* Says that a key will be awaited, so that a remote store can ask for it at once: the answer is then on its way the
+ * moment the key is put. A later await returns the blob as of some moment since this call: for keys that are put once.
+ * NULL cancels everything expected and not awaited. */
 SHOAL_API void shoal_store_expect(shoal_store *store, const char *key);
-/* Removes a key that nobody needs any more, if all goes well: a far store asks for it along with its next request, or
- * when it is closed, and does not wait for the answer. */
+/* Removes a key that nobody needs any more, without a guarantee: a remote store sends it along with its next request,
+ * or when it is closed, and does not wait for the answer. */
 SHOAL_API int shoal_store_discard(shoal_store *store, const char *key, int64_t deadline);
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
@@ -237,12 +238,12 @@ SHOAL_API void shoal_message_release(shoal_message *message);
 SHOAL_API int shoal_store_push(shoal_store *store, const char *queue, const void *data, size_t size, int64_t deadline);
 /* Takes a message that nobody holds, for `lease` seconds (1 to 604800, whole seconds are exact everywhere).
  * SHOAL_ABSENT when there is none now.  SHOAL_BROKEN for one that shoal did not write or that is damaged: it is
- * named this once and removed, so that the next take meets another.  An answer that was lost costs the message's
- * lease, not the message. */
+ * reported once and removed, so that the next take gets another.  An answer that was lost costs the message's lease,
+ * not the message. */
 SHOAL_API int shoal_store_take(shoal_store *store, const char *queue, double lease, shoal_message *out,
                                int64_t deadline);
-/* The lease ends so many seconds from now; 0 gives the message back at once.  SHOAL_LOST: it is no longer mine, or
- * nobody can tell: do not go on as if it were.  It always is lost once lease_ends has passed, taken by another or
+/* The lease ends that many seconds from now; 0 returns the message at once.  SHOAL_LOST: it is no longer held, or that
+ * is uncertain: do not continue as if it were.  It always is lost once lease_ends has passed, taken by another or
  * not. */
 SHOAL_API int shoal_store_extend(shoal_store *store, const char *queue, shoal_message *message, double lease,
                                  int64_t deadline);
@@ -263,7 +264,7 @@ typedef enum shoal_request_kind {
     SHOAL_REQUEST_LIST,
     SHOAL_REQUEST_REMOVE,
     SHOAL_REQUEST_QUEUE,
-    SHOAL_REQUEST_OTHER, /* making containers, asking for tokens */
+    SHOAL_REQUEST_OTHER, /* creating containers, getting tokens */
     SHOAL_REQUEST_KINDS
 } shoal_request_kind;
 
@@ -287,7 +288,7 @@ typedef struct shoal_store_counts {
     double price;                       /* of the requests in US dollars; 0 where they are free */
 } shoal_store_counts;
 
-/* What was asked of the store through this handle so far. */
+/* The requests made through this handle so far. */
 SHOAL_API shoal_store_counts shoal_store_counted(const shoal_store *store);
 /* "throttled", "server error", ... */
 SHOAL_API const char *shoal_cause_name(shoal_cause cause);

@@ -1,4 +1,4 @@
-/* Which version of the library this is, for who loads it while running.
+/* The version of the library, for programs that load it at run time.
  *
  *     printf("%s\n", shoal_version());
  *
