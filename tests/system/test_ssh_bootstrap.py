@@ -571,7 +571,7 @@ def nobody_who_answers_ends_the_job():
 def the_rest_goes_on_without_one():
     far(f'if [ $host = h1 ]; then echo "h1: Permission denied (publickey)." >&2; exit 255; fi\n{REACH}')
     done = computes("ssh:h1,h2:2")
-    contains(done.err, "h1: can't be reached", "the job goes on without it")
+    contains(done.err, "h1: can't be reached", "the job continues without it")
     done = computes("ssh:h1", "--workers", "local:1")
     contains(done.err, "h1: can't be reached")
 
