@@ -138,14 +138,16 @@ static bool starts(const char *text, size_t size, const char *with)
     return size >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
 
-/* Whether every line is one of a trace. */
+/* Whether every line is one of a trace; the last may be cut off. */
 static bool is_trace(const char *text, size_t size)
 {
-    const char *end = text + size;
-    bool trace = size > 0;
-    for (const char *at = text; at && at < end && trace; at = memchr(at, '\n', (size_t)(end - at)), at += at != NULL)
-        trace = starts(at, (size_t)(end - at), "{\"round\": ") || (at > text && end - at < 10);
-    return trace;
+    static const char opening[] = "{\"round\": ";
+    const char *end = text + size, *at = text;
+    while (at < end && starts(at, (size_t)(end - at), opening)) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        at = newline ? newline + 1 : end;
+    }
+    return at > text && (at == end || (size_t)(end - at) < strlen(opening));
 }
 
 static void look_at_text(holding *out)
