@@ -179,12 +179,16 @@ static void print_names(const shoal_data *data)
     }
 }
 
-static void print_data_row(const void *values, shoal_type type, int64_t columns)
+/* What a column of text says is not kept. */
+static void print_data_row(const shoal_data *data, const void *values)
 {
     char text[DATA_NUMBER_CHARS];
+    const int64_t columns = shoal_data_columns(data);
     for (int64_t i = 0; i < columns; i++) {
-        size_t length = data_number_print(text, values, type, i);
-        fwrite(text, 1, length, stdout);
+        if (shoal_data_column_text(data, i))
+            fputs("(text)", stdout);
+        else
+            fwrite(text, 1, data_number_print(text, values, shoal_data_type(data), i), stdout);
         putchar(i + 1 < columns ? '\t' : '\n');
     }
 }
@@ -195,17 +199,20 @@ static int run_head(void *from_main, const char *const *word, int words)
     shoal_data *data = NULL;
     void *scratch = NULL;
     const void *row = NULL;
+    data_missing missing;
     (void)words;
-    int status = shoal_data_open(&data, word[0], &settings->data);
-    if (status < 0)
+    int status = open_described(&data, &missing, word[0], settings->data);
+    if (status < 0) {
+        shoal_data_free(&data);
         return status;
+    }
     status = base_alloc(&scratch, (size_t)shoal_data_columns(data), shoal_type_size(shoal_data_type(data)), "a row");
     if (status == SHOAL_OK)
         print_names(data);
     for (int64_t i = 0; status == SHOAL_OK && i < settings->count && i < shoal_data_rows(data); i++) {
         status = shoal_data_read(&row, data, i, 1, scratch);
         if (status == SHOAL_OK)
-            print_data_row(row, shoal_data_type(data), shoal_data_columns(data));
+            print_data_row(data, row);
     }
     if (status == SHOAL_OK)
         status = shoal_data_check(data);
