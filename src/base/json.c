@@ -43,11 +43,11 @@ void base_json_put(json_t **object, const char *name, json_t *value)
     base_free(&clean);
 }
 
-json_t *base_json_texts(const shoal_texts *texts)
+json_t *base_json_texts(const char *const *texts, int64_t count)
 {
     json_t *list = json_array();
-    for (int i = 0; i < texts->count; i++)
-        if (json_array_append_new(list, base_json_text(texts->text[i])) < 0) {
+    for (int64_t i = 0; i < count; i++)
+        if (json_array_append_new(list, base_json_text(texts[i])) < 0) {
             json_decref(list);
             return NULL;
         }

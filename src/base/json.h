@@ -13,7 +13,7 @@ json_t *base_json_text(const char *text);
 /* A real, or null when it is not finite. */
 json_t *base_json_real(double value);
 /* A list of texts; NULL when out of memory. */
-json_t *base_json_texts(const shoal_texts *texts);
+json_t *base_json_texts(const char *const *texts, int64_t count);
 /* What a table of options was given, by name.  NULL when out of memory. */
 json_t *base_json_options(const shoal_option *table, const void *settings);
 

@@ -83,17 +83,6 @@ static const base_option_group groups[] = {
 
 /* ---- telling ----------------------------------------------------------------------------------------------------- */
 
-static json_t *json_names(char *const *names, int64_t count)
-{
-    json_t *list = json_array();
-    for (int64_t i = 0; i < count && list; i++)
-        if (json_array_append_new(list, base_json_text(names[i])) < 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    return list;
-}
-
 static json_t *json_table(const run_score *score)
 {
     json_t *rows = json_array();
@@ -114,8 +103,9 @@ static json_t *json_score(const run_score *score)
     json_t *object = json_object();
     cli_json_facts(&object, score->facts);
     if (score->table && object) {
-        base_json_put(&object, "known", json_names(score->known_names, score->known));
-        base_json_put(&object, "predicted", json_names(score->predicted_names, score->predicted));
+        base_json_put(&object, "known", base_json_texts((const char *const *)score->known_names, score->known));
+        base_json_put(&object, "predicted",
+                      base_json_texts((const char *const *)score->predicted_names, score->predicted));
         base_json_put(&object, "confusion", json_table(score));
     }
     return object;
@@ -133,7 +123,8 @@ static int print_predict_object(const run_applied *applied, const run_score *sco
     if (status == SHOAL_OK && object)
         cli_json_facts(&object, facts);
     if (status == SHOAL_OK && object && applied->schema.classes) /* instead of the numbers they stand for */
-        base_json_put(&object, "classes", json_names(applied->schema.classes, applied->schema.classes_count));
+        base_json_put(&object, "classes",
+                      base_json_texts((const char *const *)applied->schema.classes, applied->schema.classes_count));
     if (status == SHOAL_OK && object && score->facts)
         base_json_put(&object, "score", json_score(score));
     shoal_result_free(&facts);

@@ -203,17 +203,6 @@ static void print_workers_kernel(const shoal_job_report *report, FILE *stream)
                                    : " in all");
 }
 
-static json_t *json_class_names(const learn_schema *schema)
-{
-    json_t *list = json_array();
-    for (int64_t i = 0; i < schema->classes_count && list; i++)
-        if (json_array_append_new(list, base_json_text(schema->classes[i])) < 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    return list;
-}
-
 /* A target from a file is a column of the rows that are learnt from, but not of DATA. */
 static int64_t data_columns(const shoal_outcome *outcome)
 {
@@ -253,7 +242,9 @@ json_t *cli_outcome_json(const shoal_outcome *outcome)
     if (outcome->data)
         cli_json_reading(&object, outcome->data);
     if (outcome->columns_used.schema.classes)
-        base_json_put(&object, "class_names", json_class_names(&outcome->columns_used.schema));
+        base_json_put(&object, "class_names",
+                      base_json_texts((const char *const *)outcome->columns_used.schema.classes,
+                                      outcome->columns_used.schema.classes_count));
     if (outcome->columns_used.note)
         base_json_put(&object, "columns_note", base_json_text(outcome->columns_used.note));
     base_json_put(&object, "rounds", json_integer(outcome->report.rounds));

@@ -95,6 +95,18 @@ typedef struct holding {
     content_table table; /* of text */
 } holding;
 
+/* Whether the header of an .npy file is that of words in one dimension: 'descr': '<U5', ... 'shape': (120,) */
+static bool is_list_of_words(const char *header, size_t size)
+{
+    static const char shape[] = "'shape': (";
+    const char *at = memmem(header, size, shape, sizeof shape - 1), *end = header + size;
+    if (!at || !memmem(header, size, "'descr': '<U", 12))
+        return false;
+    for (at += sizeof shape - 1; at < end && *at >= '0' && *at <= '9';)
+        at++;
+    return end - at >= 2 && at[0] == ',' && at[1] == ')';
+}
+
 static void look_at_npy(holding *out, const unsigned char *head, size_t size)
 {
     data_npy_header header;
@@ -103,9 +115,11 @@ static void look_at_npy(holding *out, const unsigned char *head, size_t size)
     if (bytes > 0 && bytes <= size + 2 && data_npy_parse(&header, head, size, "") == SHOAL_OK) {
         out->rank = header.rank;
         snprintf(out->type, sizeof out->type, "%s", shoal_type_name(header.type));
-    } else if (memmem(head, size < 128 ? size : 128, "'<U", 3)) {
-        out->rank = 1; /* there are no others of words */
+    } else if (is_list_of_words((const char *)head, bytes < size ? bytes : size)) {
+        out->rank = 1;
         snprintf(out->type, sizeof out->type, "words");
+    } else {
+        snprintf(out->type, sizeof out->type, "other values");
     }
 }
 

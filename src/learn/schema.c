@@ -208,17 +208,6 @@ bool learn_schema_says_more(const learn_schema *schema)
 
 /* ---- as JSON ----------------------------------------------------------------------------------------------------- */
 
-static json_t *json_texts(char *const *texts, int64_t count)
-{
-    json_t *list = json_array();
-    for (int64_t i = 0; i < count && list; i++)
-        if (json_array_append_new(list, base_json_text(texts[i])) < 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    return list;
-}
-
 static json_t *json_numbers(const double *numbers, int64_t count)
 {
     json_t *list = json_array();
@@ -235,13 +224,13 @@ json_t *learn_schema_json(const learn_schema *schema)
     json_t *object = json_object();
     base_json_put(&object, "columns", json_integer(schema->columns));
     if (schema->names)
-        base_json_put(&object, "names", json_texts(schema->names, schema->columns));
+        base_json_put(&object, "names", base_json_texts((const char *const *)schema->names, schema->columns));
     if (schema->target)
         base_json_put(&object, "target", base_json_text(schema->target));
     if (schema->target_column)
         base_json_put(&object, "target_column", json_integer(schema->target_column));
     if (schema->classes)
-        base_json_put(&object, "classes", json_texts(schema->classes, schema->classes_count));
+        base_json_put(&object, "classes", base_json_texts((const char *const *)schema->classes, schema->classes_count));
     if (schema->fill)
         base_json_put(&object, "missing_mean", json_numbers(schema->fill, schema->columns));
     if (schema->mean)

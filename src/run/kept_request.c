@@ -81,7 +81,7 @@ int run_kept_text(char **out, const shoal_outcome *outcome)
     if (learn_schema_says_more(&outcome->columns_used.schema))
         base_json_put(&object, "schema", learn_schema_json(&outcome->columns_used.schema));
     if (workers->workers.count > 0)
-        base_json_put(&object, "workers", base_json_texts(&workers->workers));
+        base_json_put(&object, "workers", base_json_texts(workers->workers.text, workers->workers.count));
     if (ssh && workers->workers.count > 0) /* so that whoever resumes it reaches the same hosts */
         base_json_put(&object, "ssh", base_json_text(ssh));
     if (workers->roles)

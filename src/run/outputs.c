@@ -128,6 +128,9 @@ static int write_of_rows(const char *path, const shoal_outcome *outcome, const s
     int64_t width = 1;
     for (int i = 1; i < tensor->rank; i++)
         width *= tensor->shape[i];
+    if (tensor->shape[0] != data->rows) /* what came from a store may be anything */
+        return shoal_fail(SHOAL_INVALID, "%s has %" PRId64 " rows, but %s has %" PRId64, tensor->name, tensor->shape[0],
+                          outcome->data_name, data->rows);
     if (tensor->type != SHOAL_FLOAT64 && tensor->type != SHOAL_FLOAT32 && tensor->type != SHOAL_INT32)
         SHOAL_BUG("no value of %s stands for rows that were left out", shoal_type_name(tensor->type));
     int status = base_alloc(&values, (size_t)data->source_rows, (size_t)width * size, tensor->name);
@@ -155,7 +158,8 @@ static int write_unstandardised(const char *path, const learn_schema *schema, co
     shoal_tensor original = *tensor;
     double *values = NULL;
     if (tensor->type != SHOAL_FLOAT64 || tensor->rank != 2 || tensor->shape[1] != schema->columns)
-        SHOAL_BUG("%s does not have the columns of the rows", tensor->name);
+        return shoal_fail(SHOAL_INVALID, "%s does not have the %" PRId64 " columns of the rows", tensor->name,
+                          schema->columns);
     const size_t count = (size_t)(tensor->shape[0] * tensor->shape[1]);
     int status = base_alloc(&values, count, sizeof *values, tensor->name);
     if (status < 0)

@@ -1,6 +1,7 @@
 /* Going on with jobs that are in a store.  See resume.h. */
 #include "resume.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,12 +135,18 @@ static int make_resuming_request(shoal_outcome **out, const shoal_job *about, co
 }
 
 /* What the job's model is to remember of its columns; jobs of earlier versions kept nothing of that. */
-static int take_schema(shoal_outcome *outcome, const char *id)
+static int take_schema(shoal_outcome *outcome, const shoal_job *about)
 {
-    const json_t *schema = json_object_get(outcome->kept->asked, "schema");
+    learn_schema *schema = &outcome->columns_used.schema;
+    const json_t *kept = json_object_get(outcome->kept->asked, "schema");
+    const int64_t columns = about->shape.columns - (outcome->face->classes_most > 0);
     char name[SHOAL_JOB_ID_BYTES + 8];
-    snprintf(name, sizeof name, "job %s", id);
-    return schema ? learn_schema_take(&outcome->columns_used.schema, schema, name) : SHOAL_OK;
+    snprintf(name, sizeof name, "job %s", about->id);
+    int status = kept ? learn_schema_take(schema, kept, name) : SHOAL_OK;
+    if (status == SHOAL_OK && kept && schema->columns != columns) /* the store may say anything */
+        status = shoal_fail(SHOAL_INVALID, "%s: a schema of %" PRId64 " columns, but rows of %" PRId64, name,
+                            schema->columns, columns);
+    return status;
 }
 
 /* What of the spec this process has to know. */
@@ -177,7 +184,7 @@ static int go_on_with_job(shoal_outcome *outcome, const shoal_job *about)
     if (status == SHOAL_OK)
         status = note_spec(outcome, about);
     if (status == SHOAL_OK)
-        status = take_schema(outcome, about->id);
+        status = take_schema(outcome, about);
     if (status == SHOAL_OK && done) /* there is no work to be lost, so that nothing has to be written beside */
         status = run_outputs_check_old(outcome);
     if (status == SHOAL_OK && !done)

@@ -974,6 +974,17 @@ def a_store_can_not_say_what_is_read():
 
 
 @apart.test
+def a_store_can_not_say_what_columns_there_were():
+    """Means of other columns would be used beyond the end of the centres."""
+    name = succeeds("kmeans", DATA, *LEARN, "--standardise", "--store", "st", "--workers", "local:1", "--json",
+                    "--centres", "c.npy").out
+    name = json.loads(name)["job"]
+    rewrite_settings(name, schema={"columns": 3, "standardise_mean": [0, 0, 0], "standardise_scale": [1, 1, 1]})
+    fails(1, "a schema of 3 columns, but rows of", "job", "resume", name, "--store", "st", "--write-outputs",
+          env={"XDG_STATE_HOME": os.path.abspath("other")})
+
+
+@apart.test
 def a_store_can_not_say_that_a_file_is_the_target():
     """What the settings call a column stays one, so that a job of others can't have a file of ours uploaded."""
     with open("secret", "w", encoding="ascii") as file:

@@ -644,6 +644,19 @@ def long_and_foreign_words_in_a_table():
 
 
 @apart.test
+def only_a_list_of_words_is_replaced_by_one():
+    write_csv("w.csv", ["a", "kind"], np.arange(6.0), ["x", "y"] * 3)
+    shoal("bayes", "w.csv", "--model", "m.safetensors", "--quiet")
+    np.save("square.npy", np.array([["x", "y"], ["y", "x"]]))
+    np.save("records.npy", np.array([("x", 1)], dtype=[("f0", "<U5"), ("f1", "<i4")]))
+    np.save("list.npy", np.array(["x", "other"]))
+    for name, code in (("square", 2), ("records", 2), ("list", 0)):
+        done = subprocess.run([SHOAL, "predict", "m.safetensors", "w.csv", "--labels", f"{name}.npy", "--quiet"],
+                              capture_output=True, text=True)
+        assert done.returncode == code and ("--force" in done.stderr) == (code == 2), (name, done)
+
+
+@apart.test
 def words_as_classes():
     X, labels, names = pen_strokes(400)
     animals = np.array(["cat", "dog", "eel", "wasp", "ant", "bee", "cow", "fox", "gnu", "hen"])[labels]
