@@ -56,7 +56,7 @@ typedef struct data_source {
     size_t memory_size;
 } data_source;
 
-/* "-" is standard input.  With `gunzip`, content that starts like gzip is decompressed. */
+/* "-" is standard input.  With `gunzip`, content that starts like gzip is decompressed.  Closed if it fails. */
 int data_source_open(data_source *source, const char *path, bool gunzip);
 /* Bytes that are there already, as if they were a file's. */
 void data_source_of_bytes(data_source *source, const char *path, const void *bytes, size_t size);

@@ -193,6 +193,8 @@ int data_source_open(data_source *source, const char *path, bool gunzip)
         if (status == SHOAL_OK)
             status = read_gunzip(&source->head_size, source, source->head, sizeof source->head);
     }
+    if (status < 0)
+        data_source_close(source);
     return status;
 }
 
