@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "data_address.h"
 #include "data_columns.h"
 #include "data_missing.h"
 #include "data_words.h"
@@ -18,7 +19,7 @@
 /* In the order they are asked: what the address or the options say, then magic numbers, then what looks like text. */
 static const struct data_format *const formats[] = {&data_generated, &data_raw, &data_npy, &data_idx, &data_text};
 
-static const struct data_format *find_format(const data_hint *hint)
+const struct data_format *data_format_find(const data_hint *hint)
 {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (formats[i]->recognise(hint))
@@ -56,27 +57,43 @@ static int open_source(shoal_data *data, data_source *source, data_hint *hint)
     hint->head = source->head;
     hint->head_size = source->head_size;
     if (!data->format)
-        data->format = find_format(hint);
+        data->format = data_format_find(hint);
     if (!data->format)
         return shoal_fail(SHOAL_INVALID, "%s: not npy, IDX or text; if it holds plain values, give --cols and --type",
                           data->path);
     return SHOAL_OK;
 }
 
+/* Reads the source: all of it, or the array of it that is named. */
+static int open_content(shoal_data *data, data_source *source, const char *name, const shoal_data_options *options)
+{
+    if (data->format->list)
+        return data_members_open(data, source, name);
+    if (name)
+        return shoal_fail(SHOAL_USAGE, "%s is %s, which holds one array without a name: leave out \":%s\"",
+                          source->path, data->format->name, name);
+    return data->format->open(data, source, options);
+}
+
 static int open_format(shoal_data *data, const char *path, const shoal_data_options *options)
 {
     data_source source = {.descriptor = -1};
+    const char *name = data_address_name(path);
     data_hint hint = {.path = path, .options = options};
-    data->format = find_format(&hint);
+    data->format = data_format_find(&hint);
     bool without_file = data->format && data->format->without_file;
+    int status = without_file ? SHOAL_OK : data_address_file(&data->file, path);
+    if (status < 0)
+        return status;
+    hint.path = data->file;
     fenv_t callers; /* whatever the caller rounds like, numbers in text are read the same */
     fegetenv(&callers);
     base_default_arithmetic();
-    int status = without_file ? SHOAL_OK : open_source(data, &source, &hint);
+    status = without_file ? SHOAL_OK : open_source(data, &source, &hint);
     if (status == SHOAL_OK)
         status = check_options_fit(data, options);
     if (status == SHOAL_OK)
-        status = data->format->open(data, without_file ? NULL : &source, options);
+        status = without_file ? data->format->open(data, NULL, options) : open_content(data, &source, name, options);
     fesetenv(&callers);
     data_source_close(&source);
     return status;
@@ -194,6 +211,7 @@ void shoal_data_free(shoal_data **inout)
     base_free(&data->name_offsets);
     base_free(&data->names);
     base_free(&data->detail);
+    base_free(&data->file);
     base_free(&data->path);
     base_free(inout);
 }

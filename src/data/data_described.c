@@ -38,7 +38,7 @@ data_place data_place_of(const shoal_data *data)
     }
     if (data->mapped)
         return (data_place){.kind = DATA_IN_FILE,
-                            .address = data->path,
+                            .address = data->file,
                             .offset = data->values - base_mapped_bytes(data->mapped),
                             .size = (int64_t)base_mapped_size(data->mapped)};
     return (data_place){.kind = DATA_HERE, .address = data->path};

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/mapped.h"
+#include "data_members.h"
 
 /* ---- data_buffer.c: memory that becomes an unnamed temporary file when it grows large ---------------------------- */
 
@@ -153,17 +154,25 @@ struct data_format {
     /* Sets shape, type, detail and values (or state).  `source` is at the start, and not empty; NULL if
      * without_file.  On failure the caller frees the data set. */
     int (*open)(shoal_data *data, data_source *source, const shoal_data_options *options);
+    /* Of formats whose files may hold several arrays, in place of `open`: lists them all, numbers or not, and opens one
+     * of the list as `open` would; its detail says the name.  `source` is at the start both times; a format that has
+     * to move about in the file checks that it is a plain one (mappable). */
+    int (*list)(data_members *out, data_source *source);
+    int (*open_member)(shoal_data *data, data_source *source, const data_member *member);
     /* Writes rows to `out`, from any thread.  Only for formats that leave `values` NULL; NULL for rows that can't be
      * read. */
     void (*make_rows)(const shoal_data *data, int64_t first, int64_t count, void *out);
 };
 extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory, data_described;
+/* The first format in the list that says it is meant; NULL if none does. */
+const struct data_format *data_format_find(const data_hint *hint);
 /* The format of that name; data_memory when there is none. */
 const struct data_format *data_format_named(const char *name);
 
 struct shoal_data {
     const struct data_format *format;
-    char *path;
+    char *path; /* as it was given: a path, or the address of an array inside a file */
+    char *file; /* that was read; NULL for what is in none */
     char *detail;
     int64_t rows, columns;
     shoal_type type;

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "data/data_address.h"
 #include "function.h"
 #include "target.h"
 
@@ -104,7 +105,11 @@ int run_files_apart(const run_file *output, const run_file *list, const run_file
 {
     for (; list != end && list->name; list++) {
         bool same = false;
-        int status = list->path ? is_same_file(&same, output->path, list->path) : SHOAL_OK;
+        char *file = NULL; /* that an array lies in */
+        int status = list->path ? data_address_file(&file, list->path) : SHOAL_OK;
+        if (status == SHOAL_OK && file)
+            status = is_same_file(&same, output->path, file);
+        base_free(&file);
         if (status < 0)
             return status;
         if (same)

@@ -12,6 +12,7 @@
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "data/data_address.h"
 #include "engine/store/job_code.h"
 #include "engine/store/job_roots.h"
 
@@ -335,16 +336,20 @@ static int try_reading(const char *place, bool in_store, const run_jobs *jobs, c
 {
     shoal_store *store = NULL;
     struct stat about;
-    char *key = NULL;
-    int file = -1, status = SHOAL_OK;
+    char *key = NULL, *path = NULL;
+    int file = -1;
     if (strncmp(place, "gen:", 4) == 0)
         return SHOAL_OK;
-    if (!in_store && stat(place, &about) < 0) /* no option brings it back */
-        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", place);
+    int status = data_address_file(&path, place);
+    if (status < 0)
+        return status;
     if (in_store)
         status = job_roots_open_store(&store, &key, roots, place, jobs->store, false, run_jobs_deadline(jobs));
+    else if (stat(path, &about) < 0) /* no option brings it back */
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", place);
     else
-        status = job_roots_open_file(&file, roots, place);
+        status = job_roots_open_file(&file, roots, path);
+    base_free(&path);
     shoal_store_close(&store);
     shoal_text_free(&key);
     if (file >= 0)
@@ -354,13 +359,16 @@ static int try_reading(const char *place, bool in_store, const run_jobs *jobs, c
 
 int run_kept_root(char **out, const char *place)
 {
-    char *folder = NULL;
+    char *folder = NULL, *file = NULL;
     struct stat about;
     int status = shoal_store_url_folder(&folder, place);
+    if (status == SHOAL_OK && !folder)
+        status = data_address_file(&file, place);
     while (folder && strrchr(folder, '/') > folder && (stat(folder, &about) < 0 || !S_ISDIR(about.st_mode)))
         *strrchr(folder, '/') = '\0'; /* what lies in a folder store is no file */
     if (status == SHOAL_OK)
-        status = run_quote(out, folder ? folder : place);
+        status = run_quote(out, folder ? folder : file);
+    base_free(&file);
     shoal_text_free(&folder);
     return status;
 }

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/data_address.h"
 #include "data/data_internal.h"
 #include "data/data_missing.h"
 
@@ -417,8 +417,7 @@ static int join_file(shoal_outcome *outcome, const char *path)
 
 static bool is_there(const char *path)
 {
-    struct stat about;
-    return strcmp(path, "-") == 0 || stat(path, &about) == 0;
+    return strcmp(path, "-") == 0 || data_address_exists(path);
 }
 
 const char *run_target_file(const char *target)

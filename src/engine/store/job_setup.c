@@ -155,7 +155,7 @@ static int resolve_file(char **out, const data_place *place)
 static int choose_source(job_spec *spec, shoal_store *store, const shoal_data *data, bool far)
 {
     data_place place = data_place_of(data);
-    int status = copy_readable(&spec->data_name, place.address);
+    int status = copy_readable(&spec->data_name, shoal_data_path(data));
     if (status < 0)
         return status;
     spec->offset = place.offset;

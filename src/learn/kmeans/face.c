@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #include <shoal/kmeans.h>
 
 #include "base/memory.h"
+#include "data/data_address.h"
 #include "data/read_whole.h"
 #include "learn/standardise.h"
 
@@ -42,7 +42,7 @@ static int check(const void *from, const learn_inputs *given)
     (void)given;
     if (is_init_word(init) && config->k == 0)
         return shoal_fail(SHOAL_USAGE, "kmeans needs -k K, the number of clusters");
-    if (is_init_word(init) || strncmp(init, "gen:", 4) == 0 || access(init, F_OK) == 0 || strpbrk(init, "/."))
+    if (is_init_word(init) || strncmp(init, "gen:", 4) == 0 || data_address_exists(init) || strpbrk(init, "/."))
         return SHOAL_OK;
     const char *near = base_nearest(init, init_words, INIT_WORDS);
     return shoal_fail(SHOAL_USAGE, "--init: '%s' is neither a file nor one of auto, kmeans++, parallel, random%s%s%s",
