@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "data_address.h"
 #include "data_columns.h"
+#include "data_lines.h"
 #include "data_missing.h"
 #include "data_words.h"
 
@@ -41,7 +42,7 @@ static int check_options_fit(const shoal_data *data, const shoal_data_options *o
     if ((options->rows || options->columns || options->type) && !data->format->takes_shape)
         return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files, and this is %s", data->path,
                           data->format->name);
-    if (options->header == SHOAL_HEADER_YES && data->format != &data_text)
+    if (options->header == SHOAL_HEADER_YES && data->format != &data_text && data->format != &data_text_lines)
         return shoal_fail(SHOAL_USAGE, "%s: --header is for text files, and this is %s", data->path,
                           data->format->name);
     return SHOAL_OK;
@@ -58,6 +59,8 @@ static int open_source(shoal_data *data, data_source *source, data_hint *hint)
     hint->head_size = source->head_size;
     if (!data->format)
         data->format = data_format_find(hint);
+    if (data->format == &data_text && data->lines)
+        data->format = &data_text_lines;
     if (!data->format)
         return shoal_fail(SHOAL_INVALID, "%s: not npy, IDX or text; if it holds plain values, give --cols and --type",
                           data->path);
@@ -129,7 +132,8 @@ int data_refine(shoal_data **data, const shoal_data_options *options)
     return status == SHOAL_OK ? data_missing_apply(data, options) : status;
 }
 
-int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options *options)
+/* With `rows_most`, text is looked at line by line, and not parsed. */
+static int open_data(shoal_data **out, const char *path, const shoal_data_options *options, const int64_t *rows_most)
 {
     static const shoal_data_options none;
     shoal_data *data = NULL;
@@ -138,16 +142,32 @@ int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options
     int status = check_options(path, options);
     if (status == SHOAL_OK)
         status = data_new(&data, strcmp(path, "-") == 0 ? "standard input" : path, options->memory);
+    if (status == SHOAL_OK && rows_most)
+        status = base_alloc(&data->lines, 1, sizeof *data->lines, "a text file");
+    if (status == SHOAL_OK && rows_most)
+        data->lines->rows_most = *rows_most;
     if (status == SHOAL_OK)
         status = open_format(data, path, options);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && data->format != &data_text_lines) {
+        data_lines_free(&data->lines);
         status = data_refine(&data, options);
+    }
     if (status == SHOAL_OK) {
         *out = data;
         data = NULL;
     }
     shoal_data_free(&data);
     return status;
+}
+
+int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options *options)
+{
+    return open_data(out, path, options, NULL);
+}
+
+int data_open_lines(shoal_data **out, const char *path, const shoal_data_options *options, int64_t rows_most)
+{
+    return open_data(out, path, options, &rows_most);
 }
 
 static bool recognise_memory(const data_hint *hint)
@@ -204,6 +224,7 @@ void shoal_data_free(shoal_data **inout)
     data_unmap(data);
     data_buffer_release(&data->buffer);
     base_free(&data->state);
+    data_lines_free(&data->lines);
     data_words_free(&data->words, data->words_count);
     data_words_free(&data->not_numbers, data->columns);
     base_free(&data->means);
@@ -351,6 +372,8 @@ int shoal_data_read(const void **out, shoal_data *data, int64_t first, int64_t c
         *out = data->values + (size_t)first * data_row_bytes(data);
         return SHOAL_OK;
     }
+    if (data->lines)
+        SHOAL_BUG("rows of text have no values");
     if (!data->format->make_rows)
         return shoal_fail(SHOAL_USAGE,
                           "%s: the rows are in a store, and only runs of learners fetch them from there; for anything "

@@ -163,6 +163,7 @@ struct data_format {
      * read. */
     void (*make_rows)(const shoal_data *data, int64_t first, int64_t count, void *out);
 };
+extern const struct data_format data_text_lines; /* which data_open_lines takes for data_text */
 extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory, data_described;
 /* The first format in the list that says it is meant; NULL if none does. */
 const struct data_format *data_format_find(const data_hint *hint);
@@ -195,6 +196,7 @@ struct shoal_data {
     int64_t source_rows;         /* before rows were left out; 0 when none was */
     bool *gone;                  /* of these rows, whether it was left out; NULL when none was */
     void *state;                 /* what make_rows needs; freed with base_free */
+    struct data_lines *lines;    /* rows of text that were not parsed (data_lines.h), or NULL */
 };
 
 enum { DATA_SHOWN_BYTES = 40 }; /* of a text in a message */
@@ -207,6 +209,7 @@ int data_new(shoal_data **out, const char *path, int64_t memory);
 /* What opening does after the format: chooses columns, finds the target, and sees to missing values.  On failure *data
  * is what it was, or part of the way. */
 int data_refine(shoal_data **data, const shoal_data_options *options);
+void data_lines_free(struct data_lines **lines);
 /* Renames a data set in messages and jobs: for rows in memory that were read from somewhere. */
 int data_rename(shoal_data *data, const char *path);
 /* Checks and sets what a header claims.  SHOAL_INVALID for no rows, no columns, or more bytes than fit 63 bits. */

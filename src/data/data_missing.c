@@ -201,7 +201,7 @@ int data_missing_fill(shoal_data **inout, const double *fill)
         return status;
     for (int64_t i = 0; i < data->rows * data->columns; i++) {
         const int64_t column = i % data->columns;
-        if (!isnan(value_at(data, data->values, i)))
+        if (!isnan(value_at(data, data->values, i)) || shoal_data_column_text(data, column))
             continue;
         if (column == data->target)
             return fail_column(data, column,
@@ -246,10 +246,11 @@ static int find_means(shoal_data *data)
     if (status == SHOAL_OK)
         status = for_rows(data, &self, add_rows);
     for (int64_t k = 0; k < data->columns && status == SHOAL_OK; k++) {
-        data->means[k] = k == data->target ? NAN : exact_mean_value(&self.mean[k]);
+        const bool none = k == data->target || shoal_data_column_text(data, k);
+        data->means[k] = none ? NAN : exact_mean_value(&self.mean[k]);
         if (data->type == SHOAL_FLOAT32)
             data->means[k] = (float)data->means[k];
-        if (k != data->target && isnan(data->means[k]))
+        if (!none && isnan(data->means[k]))
             status = fail_column(data, k, "has no value at all, so it has no mean; leave it out with --drop-column");
     }
     base_free(&self.mean);

@@ -83,18 +83,6 @@ static int check_line(const data_table *table, const char *line, const char *sto
     return SHOAL_OK;
 }
 
-/* Ends a field in place and makes one quote of two. */
-static char *cut_field(const text_field *field)
-{
-    char *text = (char *)field->text, *to = text;
-    for (const char *from = text; from < text + field->length; from++) {
-        *to++ = *from;
-        from += field->quoted && *from == '"';
-    }
-    *to = '\0';
-    return text;
-}
-
 static int split_line(data_table *table, const char *line, const char *stop)
 {
     text_field field = {.next = line};
@@ -108,7 +96,8 @@ static int split_line(data_table *table, const char *line, const char *stop)
         if (!field.quoted && field.length && *field.text == '"')
             return shoal_fail(SHOAL_INVALID, "%s: line %lld: text after the closing quote of '%.*s'", table->name,
                               number, (int)strcspn(field.text + 1, "\""), field.text + 1);
-        table->field[table->fields++] = cut_field(&field);
+        table->field[table->fields] = (char *)field.text; /* and is ended in place */
+        data_text_copy_field(table->field[table->fields++], &field);
     }
     return SHOAL_OK;
 }

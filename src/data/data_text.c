@@ -60,6 +60,8 @@ static int fill_chunk(text_reader *reader)
     reader->ended = got < reader->capacity - left;
     reader->end += got;
     if (reader->ended && reader->end > reader->at && reader->end[-1] != '\n')
+        reader->added = true;
+    if (reader->added)
         *reader->end++ = '\n';
     *reader->end = '\0';
     return SHOAL_OK;
@@ -146,7 +148,7 @@ static int fail_missing(const text_reader *reader)
                       reader->missing_target ? "" : "--missing mean fills in the mean of the column, ");
 }
 
-static int fail_ragged(const text_reader *reader, int64_t line, int64_t fields)
+int data_text_fail_ragged(const text_reader *reader, int64_t line, int64_t fields)
 {
     if (fields > reader->fields)
         return shoal_fail(SHOAL_INVALID, "%s: line %lld has more fields than line %lld (%lld)", reader->data->path,
@@ -251,13 +253,13 @@ static int parse_row(text_reader *reader, double *out)
     int64_t done = reader->all_in_order ? take_bare_numbers(out, &field, reader) : 0;
     for (; !field.last; done++) {
         if (done == reader->fields)
-            return fail_ragged(reader, reader->line + seen.extra_lines, done + 1);
+            return data_text_fail_ragged(reader, reader->line + seen.extra_lines, done + 1);
         int status = parse_field(out, &field, &seen, reader, done);
         if (status != SHOAL_OK)
             return status;
     }
     if (done < reader->fields)
-        return fail_ragged(reader, reader->line, done);
+        return data_text_fail_ragged(reader, reader->line, done);
     if (seen.missing > 0 && reader->missing == 0) {
         reader->missing_line = seen.missing_line;
         reader->missing_field = seen.missing_field;
@@ -290,10 +292,20 @@ static int parse_rows(text_reader *reader)
     do
         status = data_text_with_enough(reader, parse_next_row);
     while (status == SHOAL_OK);
-    if (status == INCOMPLETE && reader->at < reader->end && data_text_skip_to_row(reader) == SHOAL_OK)
+    return status < 0 ? status : data_text_check_end(reader);
+}
+
+int data_text_check_end(text_reader *reader)
+{
+    if (reader->at < reader->end && data_text_skip_to_row(reader) == SHOAL_OK)
         return shoal_fail(SHOAL_INVALID, "%s: line %lld: a quote is opened and never closed", reader->data->path,
                           (long long)reader->line);
-    return status < 0 ? status : SHOAL_OK;
+    return SHOAL_OK;
+}
+
+size_t data_text_position(const text_reader *reader)
+{
+    return reader->source->position + reader->added - (size_t)(reader->end - reader->at);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -324,40 +336,60 @@ static int finish_text(text_reader *reader, const shoal_data_options *options)
     data_buffer_trim(&data->buffer);
     data->values = data->buffer.bytes;
     uint64_t rows = data->buffer.size / ((size_t)reader->kept * sizeof(double));
-    if ((status = data_set_shape(data, rows, (uint64_t)reader->kept, SHOAL_FLOAT64)) < 0)
-        return status;
+    char *lines = NULL;
+    status = data_set_shape(data, rows, (uint64_t)reader->kept, SHOAL_FLOAT64);
+    if (status == SHOAL_OK)
+        status = data_text_describe(&lines, reader);
+    if (status == SHOAL_OK)
+        status = base_format(&data->detail, "text, %s, %s", lines, data_kept(data));
+    base_free(&lines);
+    return status;
+}
+
+int data_text_describe(char **out, const text_reader *reader)
+{
     const char *delimiter = reader->fields == 1         ? "one field a line"
                             : reader->delimiter == '\t' ? "tab between fields"
                             : reader->delimiter == ';'  ? "semicolon between fields"
                             : reader->delimiter == ','  ? "comma between fields"
                                                         : "blanks between fields";
-    return base_format(&data->detail, "text, %s, %s%s, %s", delimiter, reader->has_header ? "header line" : "no header",
-                       reader->source->gunzip ? ", gzip" : "", data_kept(data));
+    return base_format(out, "%s, %s%s", delimiter, reader->has_header ? "header line" : "no header",
+                       reader->source->gunzip ? ", gzip" : "");
+}
+
+int data_text_reader_open(text_reader *reader, shoal_data *data, data_source *source, const shoal_data_options *options)
+{
+    *reader = (text_reader){.data = data,
+                            .source = source,
+                            .line = 1,
+                            .delimiter = ',',
+                            .header = options->header,
+                            .target = -1,
+                            .keep_text = options->keep_text};
+    int status = start_text(reader);
+    if (status == SHOAL_OK)
+        status = data_text_read_start(reader);
+    return status == SHOAL_OK ? data_text_choose_columns(reader, options) : status;
+}
+
+void data_text_reader_close(text_reader *reader)
+{
+    data_words_release(&reader->words);
+    base_free(&reader->word);
+    base_free(&reader->names);
+    base_free(&reader->place);
+    base_free(&reader->chunk);
 }
 
 static int open_text(shoal_data *data, data_source *source, const shoal_data_options *options)
 {
-    text_reader reader = {.data = data,
-                          .source = source,
-                          .line = 1,
-                          .delimiter = ',',
-                          .header = options->header,
-                          .target = -1,
-                          .keep_text = options->keep_text};
-    int status = start_text(&reader);
-    if (status == SHOAL_OK)
-        status = data_text_read_start(&reader);
-    if (status == SHOAL_OK)
-        status = data_text_choose_columns(&reader, options);
+    text_reader reader;
+    int status = data_text_reader_open(&reader, data, source, options);
     if (status == SHOAL_OK)
         status = parse_rows(&reader);
     if (status == SHOAL_OK)
         status = finish_text(&reader, options);
-    data_words_release(&reader.words);
-    base_free(&reader.word);
-    base_free(&reader.names);
-    base_free(&reader.place);
-    base_free(&reader.chunk);
+    data_text_reader_close(&reader);
     return status;
 }
 

@@ -20,10 +20,11 @@ typedef struct text_reader {
     const char *at;     /* what is not parsed yet */
     char *end;          /* holds NUL */
     bool ended;         /* nothing follows the chunk, which then ends with a newline */
+    bool added;         /* that newline is not in the file */
     char delimiter;     /* ' ' stands for any number of blanks */
     int64_t line;       /* the number of the line at `at`, from 1 */
     int64_t first_line; /* that of the header, or of the first row if there is none */
-    size_t first_line_bytes;
+    size_t first_line_at, first_line_bytes;
     int64_t fields;       /* of each line */
     size_t *names;        /* where the name of each field starts in data->names; NULL without a header */
     int header;           /* what the options say: SHOAL_HEADER_AUTO, ... */
@@ -71,10 +72,26 @@ static inline bool is_newline(char c)
 /* Takes the field at `at` apart.  False when the chunk ends first. */
 bool data_text_take_field(text_field *field, const char *at, const char *end, char delimiter);
 bool data_text_is_number(const text_field *field);
+/* Copies a field's text with one quote for each that is doubled, and NUL; returns its length.  `out` has room for the
+ * field and NUL, and may be the field's own text. */
+size_t data_text_copy_field(char *out, const text_field *field);
 /* How many lines end between two places. */
 int64_t data_text_count_newlines(const char *from, const char *to);
 /* Moves to the next line that is neither blank nor a comment, or INCOMPLETE. */
 int data_text_skip_to_row(text_reader *reader);
+
+/* Reads the start of the text: its delimiter, the names in its header, and which columns are wanted.  The reader is at
+ * the first row then.  Close it in any case. */
+int data_text_reader_open(text_reader *reader, shoal_data *data, data_source *source,
+                          const shoal_data_options *options);
+void data_text_reader_close(text_reader *reader);
+/* Where in the text the reader is, in bytes; past its end by one if it is behind a newline that the file lacks. */
+size_t data_text_position(const text_reader *reader);
+/* Refuses the end of a text that is within a row: a quote is not closed. */
+int data_text_check_end(text_reader *reader);
+int data_text_fail_ragged(const text_reader *reader, int64_t line, int64_t fields);
+/* "comma between fields, header line, gzip" */
+int data_text_describe(char **out, const text_reader *reader);
 
 /* Repeats a step that may be INCOMPLETE, reading more in between, until the chunk is long enough for it. */
 int data_text_with_enough(text_reader *reader, int (*step)(text_reader *reader));

@@ -78,6 +78,17 @@ bool data_text_is_number(const text_field *field)
     return data_is_number(field->text, field->length);
 }
 
+size_t data_text_copy_field(char *out, const text_field *field)
+{
+    char *to = out;
+    for (size_t i = 0; i < field->length; i++) {
+        *to++ = field->text[i];
+        i += field->quoted && field->text[i] == '"';
+    }
+    *to = '\0';
+    return (size_t)(to - out);
+}
+
 int data_text_skip_to_row(text_reader *reader)
 {
     for (;;) {

@@ -185,6 +185,7 @@ static int count_fields(text_reader *reader)
         if (!data_text_take_field(&field, field.next, reader->end, reader->delimiter))
             return INCOMPLETE;
     reader->first_line = reader->line;
+    reader->first_line_at = data_text_position(reader);
     reader->first_line_bytes = (size_t)(field.next - reader->at);
     return SHOAL_OK;
 }

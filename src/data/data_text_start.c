@@ -87,18 +87,6 @@ static int detect_delimiter(text_reader *reader)
 
 /* ---- the first line ---------------------------------------------------------------------------------------------- */
 
-/* Copies a field without the second of doubled quotes; returns the end of the copy. */
-static char *copy_name(char *to, const text_field *field)
-{
-    for (size_t i = 0; i < field->length; i++) {
-        *to++ = field->text[i];
-        if (field->quoted && field->text[i] == '"')
-            i++;
-    }
-    *to++ = '\0';
-    return to;
-}
-
 /* Keeps the names of all fields of the header line and moves past it. */
 static int take_header(text_reader *reader)
 {
@@ -114,7 +102,7 @@ static int take_header(text_reader *reader)
     for (int64_t i = 0; i < reader->fields; i++) {
         data_text_take_field(&field, field.next, reader->end, reader->delimiter);
         reader->names[i] = (size_t)(to - data->names);
-        to = copy_name(to, &field);
+        to += data_text_copy_field(to, &field) + 1;
     }
     reader->line += data_text_count_newlines(reader->at, field.next);
     reader->at = field.next;

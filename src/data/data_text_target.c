@@ -35,23 +35,15 @@ static int fail_word(const text_reader *reader, const char *at, int64_t index, c
     return shoal_fail(SHOAL_INVALID, "%s: %s: %s", reader->data->path, place, what);
 }
 
-/* Copies a field without the second of doubled quotes. */
 static int copy_word(size_t *length, text_reader *reader, const text_field *field, int64_t index)
 {
-    char *to;
     int status =
         reader->word ? SHOAL_OK : base_alloc(&reader->word, 2 * DATA_WORD_BYTES + 2, sizeof *reader->word, "a word");
     if (status < 0)
         return status;
-    to = reader->word;
     if (field->length > 2 * DATA_WORD_BYTES)
         return fail_word(reader, field->text, index, "the name of a class is longer than 255 bytes");
-    for (size_t i = 0; i < field->length; i++) {
-        *to++ = field->text[i];
-        i += field->quoted && field->text[i] == '"';
-    }
-    *to = '\0';
-    *length = (size_t)(to - reader->word);
+    *length = data_text_copy_field(reader->word, field);
     if (*length > DATA_WORD_BYTES)
         return fail_word(reader, field->text, index, "the name of a class is longer than 255 bytes");
     if (!base_text_is_clean(reader->word))

@@ -778,8 +778,59 @@ def tables_that_no_learner_takes_are_described():
                          "missing   3 values in 2 rows\n"), told
     told = json.loads(succeeds("data", "info", "mixed.csv", "--json"))
     assert told["text_columns"] == [1, 4] and told["missing_values"] == 3 and told["missing_rows"] == 2, told
-    head = succeeds("data", "head", "mixed.csv")
-    assert head.splitlines()[:2] == ["city\ta\tb\tmayor", "(text)\t1\tnan\t(text)"], head
+
+
+@test
+def head_shows_text_as_the_file_has_it():
+    write("mixed.csv", 'city,a,b,mayor\nParis,1.50,nan,"Anne ""H"" X"\n# a comment\n\nRome,,?,"Ro,berto"\r\nOslo,5,6,')
+    expected = ["city\ta\tb\tmayor", 'Paris\t1.50\tnan\tAnne "H" X', "Rome\t\t?\tRo,berto", "Oslo\t5\t6\t"]
+    assert succeeds("data", "head", "mixed.csv").split("\n") == expected + [""]
+    assert succeeds("data", "head", "mixed.csv", "-n", 1).split("\n") == expected[:2] + [""]
+    assert succeeds("data", "head", "mixed.csv", "-n", 0).split("\n") == expected[:1] + [""]
+    packed = gzip.compress(open("mixed.csv", "rb").read())
+    for text in (open("mixed.csv", "rb").read(), packed):
+        read, write_end = os.pipe()
+        os.write(write_end, text)
+        os.close(write_end)
+        assert succeeds("data", "head", "-", stdin=read).split("\n") == expected + [""]
+        os.close(read)
+    chosen = succeeds("data", "head", "mixed.csv", "--columns", "mayor,1", "-n", 1)
+    assert chosen == 'mayor\tcity\nAnne "H" X\tParis\n', chosen
+    chosen = succeeds("data", "head", "mixed.csv", "--drop-column", "a,b,mayor")
+    assert chosen == "city\nParis\nRome\nOslo\n", chosen
+    # What is filled in is a number; words stay.
+    filled = succeeds("data", "head", "mixed.csv", "--missing", "mean", "--drop-column", "mayor")
+    assert filled == "city\ta\tb\nParis\t1.5\t6\nRome\t3.25\t6\nOslo\t5\t6\n", filled
+    left = succeeds("data", "head", "mixed.csv", "--missing", "drop", "--drop-column", "mayor")
+    assert left == "city\ta\tb\nOslo\t5\t6\n", left
+    # Lines beyond those that are shown are not looked at.
+    write("ragged.csv", "a,b\n1,2\n3,4\n5\n")
+    assert succeeds("data", "head", "ragged.csv", "-n", 2) == "a\tb\n1\t2\n3\t4\n"
+    fails(1, "ragged.csv: line 4 has fewer fields (1) than line 1 (2)", "data", "head", "ragged.csv", "-n", 3)
+    write("open.csv", 'a,b\n1,"2\n3,4\n')
+    fails(1, "open.csv: line 2: a quote is opened and never closed", "data", "head", "open.csv")
+    write("old.txt", "a b\r1 x\r2 y\r")  # as old Macs have it
+    assert succeeds("data", "head", "old.txt") == "a\tb\n1\tx\n2\ty\n"
+
+
+@test
+def info_takes_many_files():
+    numpy.save("x.npy", numpy.zeros((3, 4), dtype="f4"))
+    write("people.csv", "name,age\nAnn,3\nBob,\n")
+    table = succeeds("data", "info", "x.npy", "people.csv").splitlines()
+    assert table[0].split() == ["file", "format", "rows", "columns", "type", "detail"], table
+    assert table[1].split()[:5] == ["x.npy", "npy", "3", "4", "float32"], table
+    assert table[2].split()[:5] == ["people.csv", "text", "2", "2", "float64"], table
+    assert table[1].endswith("npy version 1.0, C order, little-endian, mapped"), table
+    assert len({line.index(word) for line, word in zip(table, ("type", "float32", "float64"))}) == 1, table
+    done = run("data", "info", "x.npy", "absent.npy", "people.csv")
+    assert done.code == 1 and [line.split()[0] for line in done.out.splitlines()] == ["file", "x.npy", "people.csv"]
+    assert done.err.splitlines() == ["shoal: absent.npy: can't read: No such file or directory",
+                                     "shoal: 1 of 3 files can't be described"], done.err
+    done = run("data", "info", "x.npy", "absent.npy", "people.csv", "--json")
+    told = [json.loads(line) for line in done.out.splitlines()]
+    assert done.code == 1 and [one["path"] for one in told] == ["x.npy", "absent.npy", "people.csv"], told
+    assert told[0]["rows"] == 3 and "No such file" in told[1]["error"] and told[2]["text_columns"] == [1], told
 
 
 @test
