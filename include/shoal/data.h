@@ -73,6 +73,8 @@ typedef struct shoal_data_options {
     bool need_target;         /* a target that is not a column is an error, rather than no target */
     int missing;              /* SHOAL_MISSING_REFUSE, ...; the target is never filled in */
     bool keep_text;           /* text files: a column of text is not an error, but NaN; see shoal_data_column_text */
+    int64_t features;         /* svmlight files: how many features there are at least, since rows leave out zeros */
+    bool feature_zero;        /* svmlight files: indices count from 0, even if no row has that one */
     int64_t memory;           /* decode into a temporary file above this many bytes; 0 means half of what is free */
 } shoal_data_options;
 
@@ -90,7 +92,7 @@ SHOAL_API int64_t shoal_data_rows(const shoal_data *data);
 SHOAL_API int64_t shoal_data_columns(const shoal_data *data);
 SHOAL_API shoal_type shoal_data_type(const shoal_data *data);
 SHOAL_API const char *shoal_data_path(const shoal_data *data);
-/* "npy", "idx", "text", "raw", "generated", "memory". */
+/* "npy", "idx", "svmlight", "text", "raw", "generated", "memory". */
 SHOAL_API const char *shoal_data_format(const shoal_data *data);
 /* One line about the encoding for people: "npy version 1.0, Fortran order, big-endian, decoded".  */
 SHOAL_API const char *shoal_data_detail(const shoal_data *data);

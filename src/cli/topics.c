@@ -11,6 +11,7 @@ static const cli_note data_notes[] = {
     {".npy", "numpy's arrays of one, two or more dimensions; the first is the row"},
     {"text", "CSV, TSV, or numbers separated by spaces or semicolons; gzipped files are read as they are"},
     {"IDX", "the format of MNIST; gzipped files are read as they are"},
+    {"svmlight", "label index:value ..., made dense; the label is the target"},
     {"raw values", "files without a header: --type float32 --cols 100"},
     {"gen:blobs?rows=1e6&cols=16", "generated rows, to try things out; also gen:uniform"},
     {NULL, "These options shape what is read, in every verb that reads DATA:"},

@@ -18,7 +18,8 @@
 #include "data_words.h"
 
 /* In the order they are asked: what the address or the options say, then magic numbers, then what looks like text. */
-static const struct data_format *const formats[] = {&data_generated, &data_raw, &data_npy, &data_idx, &data_text};
+static const struct data_format *const formats[] = {&data_generated, &data_raw,      &data_npy,
+                                                    &data_idx,       &data_svmlight, &data_text};
 
 const struct data_format *data_format_find(const data_hint *hint)
 {
@@ -109,7 +110,7 @@ int data_new(shoal_data **out, const char *path, int64_t memory)
         return status;
     data_buffer_init(&(*out)->buffer, "", memory);
     (*out)->mapped_file = -1;
-    (*out)->target = -1;
+    (*out)->target = (*out)->label = -1;
     status = base_copy_text(&(*out)->path, path);
     (*out)->buffer.path = (*out)->path;
     return status;
@@ -126,9 +127,20 @@ int data_rename(shoal_data *data, const char *path)
     return SHOAL_OK;
 }
 
+/* A label in words is the target's, or nothing that a learner can use; whoever does not want it leaves it out. */
+static int check_words(const shoal_data *data, const shoal_data_options *options)
+{
+    for (int64_t i = 0; data->not_numbers && !options->keep_text && i < data->columns; i++)
+        if (data->not_numbers[i] && i != data->label)
+            return shoal_fail(SHOAL_INVALID, "%s", data->not_numbers[i]);
+    return SHOAL_OK;
+}
+
 int data_refine(shoal_data **data, const shoal_data_options *options)
 {
     int status = (*data)->format->chooses_columns ? SHOAL_OK : data_columns_apply(data, options);
+    if (status == SHOAL_OK)
+        status = check_words(*data, options);
     return status == SHOAL_OK ? data_missing_apply(data, options) : status;
 }
 

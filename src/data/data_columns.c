@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "data/data_select.h"
 #include "data_internal.h"
+#include "data_words.h"
 
 /* Names in a message; a table may have thousands. */
 enum { NAMES_SHOWN = 12, NEAREST_MOST = 10000 };
@@ -26,7 +27,7 @@ static const char *name_of(const data_table_columns *table, int64_t column)
 
 data_table_columns data_columns_of(const shoal_data *data)
 {
-    return (data_table_columns){data->path, data->columns, data->names, data->name_offsets};
+    return (data_table_columns){data->path, data->columns, data->names, data->name_offsets, data->label};
 }
 
 /* ---- what is not a column ---------------------------------------------------------------------------------------- */
@@ -200,10 +201,13 @@ static int find_target(int64_t *out, const data_table_columns *table, const char
     return SHOAL_OK;
 }
 
-/* Without a word the file's last column is the target; if it is not the last that is read, it has to be said. */
+/* Without a word the target is what the file calls its label, or its last column; if that is not the last that is
+ * read, it has to be said. */
 static int find_last(int64_t *out, const data_table_columns *table, const data_chosen *chosen, bool picked)
 {
-    *out = chosen->columns[chosen->count - 1];
+    *out = table->label >= 0 ? table->label : chosen->columns[chosen->count - 1];
+    if (table->label >= 0)
+        return SHOAL_OK;
     if (*out == table->count - 1)
         return SHOAL_OK;
     return shoal_fail(SHOAL_USAGE,
@@ -264,12 +268,29 @@ int data_columns_choose(data_chosen *out, const data_table_columns *table, const
     return status;
 }
 
+/* Words of a label are those of the target if it is that, and it is a column like others if it is asked for. */
+static void settle_label(shoal_data *data, const shoal_data_options *options)
+{
+    if (data->label < 0)
+        return;
+    if (data->label != data->target) {
+        data_words_free(&data->words, data->words_count);
+        data->words_count = 0;
+    } else if (data->not_numbers) {
+        base_free(&data->not_numbers[data->label]);
+    }
+    if (options->keep_columns)
+        data->label = -1;
+}
+
 int data_columns_apply(shoal_data **data, const shoal_data_options *options)
 {
     const data_table_columns table = data_columns_of(*data);
     data_chosen chosen;
-    if (!options->keep_columns && !options->drop_columns && !options->target)
+    if (!options->keep_columns && !options->drop_columns && !options->target) {
+        settle_label(*data, options);
         return SHOAL_OK;
+    }
     int status = data_columns_choose(&chosen, &table, options);
     if (status < 0)
         return status;
@@ -277,5 +298,7 @@ int data_columns_apply(shoal_data **data, const shoal_data_options *options)
         status = data_select(data, chosen.columns, chosen.count);
     (*data)->target = chosen.target;
     base_free(&chosen.columns);
+    if (status == SHOAL_OK)
+        settle_label(*data, options);
     return status;
 }

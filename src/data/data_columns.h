@@ -10,6 +10,7 @@ typedef struct data_table_columns {
     int64_t count;
     const char *names; /* NULL without names */
     const size_t *offsets;
+    int64_t label; /* the column that the file says is the target; -1: it does not say */
 } data_table_columns;
 
 /* The columns to read. */

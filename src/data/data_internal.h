@@ -165,6 +165,7 @@ struct data_format {
 };
 extern const struct data_format data_text_lines; /* which data_open_lines takes for data_text */
 extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory, data_described;
+extern const struct data_format data_svmlight;
 /* The first format in the list that says it is meant; NULL if none does. */
 const struct data_format *data_format_find(const data_hint *hint);
 /* The format of that name; data_memory when there is none. */
@@ -188,6 +189,7 @@ struct shoal_data {
     size_t *name_offsets;        /* where each column's name starts in `names` */
     bool has_header;             /* the first line of the file was taken for names */
     int64_t target;              /* the column that is known of each row, from 0; -1: none */
+    int64_t label;               /* the column that the file itself says is known of each row; -1: none */
     char **words;                /* of the target, in the order of their bytes; NULL when it holds numbers */
     int64_t words_count;         /* of them */
     char **not_numbers;          /* of columns of text, the sentence that says so; NULL when there are none */
@@ -253,6 +255,11 @@ enum { DATA_NUMBER_CHARS = 32 };
 /* Writes value `index` of `values` as the shortest text of at most 17 digits that reads back as the same value, with
  * NUL, and returns its length. */
 size_t data_number_print(char out[DATA_NUMBER_CHARS], const void *values, shoal_type type, int64_t index);
+
+/* ---- data_svmlight.c --------------------------------------------------------------------------------------------- */
+
+/* Whether this is the name of a feature's column, such as "f12", and its index. */
+bool data_svmlight_is_feature(int64_t *index, const char *name);
 
 /* ---- data_normal.c ----------------------------------------------------------------------------------------------- */
 

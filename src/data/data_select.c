@@ -101,14 +101,14 @@ static int select_names(char **names, size_t **offsets, const shoal_data *data, 
     return status;
 }
 
-/* What else is known of the columns: the means of the chosen ones, and where the target is now. */
-static int select_facts(double **means, char ***not_numbers, int64_t *target, const shoal_data *data,
+/* What else is known of the columns: the means of the chosen ones, and where the target and the label are now. */
+static int select_facts(double **means, char ***not_numbers, int64_t *target, int64_t *label, const shoal_data *data,
                         const selection *chosen)
 {
     int status = data->means ? base_alloc(means, (size_t)chosen->count, sizeof **means, "means of columns") : SHOAL_OK;
     if (status == SHOAL_OK && data->not_numbers)
         status = base_alloc(not_numbers, (size_t)chosen->count, sizeof **not_numbers, "columns");
-    *target = -1;
+    *target = *label = -1;
     for (int64_t i = 0; i < chosen->count && status == SHOAL_OK; i++) {
         if (data->means)
             (*means)[i] = data->means[chosen->columns[i]];
@@ -116,6 +116,8 @@ static int select_facts(double **means, char ***not_numbers, int64_t *target, co
             status = base_copy_text(&(*not_numbers)[i], data->not_numbers[chosen->columns[i]]);
         if (chosen->columns[i] == data->target)
             *target = i;
+        if (chosen->columns[i] == data->label)
+            *label = i;
     }
     return status;
 }
@@ -173,7 +175,7 @@ static int copy_selected(shoal_data **out, shoal_data *data, const selection *ch
     if (status == SHOAL_OK)
         status = select_names(&copy->names, &copy->name_offsets, data, chosen);
     if (status == SHOAL_OK)
-        status = select_facts(&copy->means, &copy->not_numbers, &copy->target, data, chosen);
+        status = select_facts(&copy->means, &copy->not_numbers, &copy->target, &copy->label, data, chosen);
     if (status == SHOAL_OK)
         status = base_format(&copy->detail, "%s; %" PRId64 " of %" PRId64 " column%s, copied",
                              data->detail ? data->detail : data->format->name, chosen->count, data->columns,
@@ -216,12 +218,12 @@ static int rearrange(shoal_data *data, const int64_t *columns, int64_t count)
     size_t *offsets = NULL;
     double *means = NULL;
     char **not_numbers = NULL;
-    int64_t target = -1;
+    int64_t target = -1, label = -1;
     int status = selection_init(&chosen, data, columns, count);
     if (status == SHOAL_OK)
         status = select_names(&names, &offsets, data, &chosen);
     if (status == SHOAL_OK)
-        status = select_facts(&means, &not_numbers, &target, data, &chosen);
+        status = select_facts(&means, &not_numbers, &target, &label, data, &chosen);
     if (status == SHOAL_OK)
         status = select_in_place(data, &chosen);
     base_free(&chosen.runs);
@@ -239,6 +241,7 @@ static int rearrange(shoal_data *data, const int64_t *columns, int64_t count)
     data->means = means;
     data->not_numbers = not_numbers;
     data->target = target;
+    data->label = label;
     data->names = names;
     data->name_offsets = offsets;
     data->columns = count;

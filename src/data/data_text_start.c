@@ -140,7 +140,8 @@ static int choose_names(text_reader *reader, const data_chosen *chosen)
 
 int data_text_choose_columns(text_reader *reader, const shoal_data_options *options)
 {
-    const data_table_columns table = {reader->data->path, reader->fields, reader->data->names, reader->names};
+    const data_table_columns table = {reader->data->path, reader->fields, reader->data->names, reader->names,
+                                      .label = -1};
     data_chosen chosen = {0};
     int status = data_columns_choose(&chosen, &table, options);
     if (status == SHOAL_OK)

@@ -420,6 +420,8 @@ int shoal_data_write(shoal_data *data, const char *path)
 int data_write_as(shoal_data *data, const char *path, const char *format)
 {
     const int64_t shape[] = {data->rows, data->columns};
+    if (data->label >= 0 && shoal_data_column_text(data, data->label))
+        return shoal_fail(SHOAL_INVALID, "%s", shoal_data_column_text(data, data->label));
     writer writer = {.path = path,
                      .type = data->type,
                      .rank = 2,

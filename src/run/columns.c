@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/data_internal.h"
 #include "data/data_select.h"
 #include "learn/classes_face.h"
 #include "learn/standardise.h"
@@ -280,6 +281,23 @@ static int settle_again(shoal_outcome *outcome)
     return status;
 }
 
+/* A label that the file has and nobody asked for is no feature. */
+static int leave_out_label(shoal_outcome *outcome)
+{
+    const int64_t label = outcome->data->label;
+    int64_t *columns = NULL, count = 0;
+    if (label < 0 || label == find_target(outcome))
+        return SHOAL_OK;
+    int status = base_alloc(&columns, (size_t)outcome->columns, sizeof *columns, "columns");
+    for (int64_t i = 0; i < outcome->columns && status == SHOAL_OK; i++)
+        if (i != label)
+            columns[count++] = i;
+    if (status == SHOAL_OK)
+        status = use_columns(outcome, columns, count);
+    base_free(&columns);
+    return status;
+}
+
 /* ---- applying ---------------------------------------------------------------------------------------------------- */
 
 /* Where the rows hold what is known of them; -1 where they do not. */
@@ -290,6 +308,8 @@ static int64_t find_known_target(const shoal_outcome *outcome, bool named)
         return shoal_data_target(outcome->data);
     if (named && schema->target)
         return learn_column_find(outcome->data, schema->target);
+    if (outcome->data->label >= 0)
+        return outcome->data->label;
     return schema->target_column > 0 && outcome->columns == schema->columns + 1 ? schema->target_column - 1 : -1;
 }
 
@@ -417,7 +437,10 @@ int run_columns_settle(shoal_outcome *outcome)
 {
     if (outcome->columns_used.model)
         return settle_applying(outcome);
-    if (outcome->kept)
-        return settle_again(outcome);
-    return run_is_learning(outcome) && !outcome->face->runs_code ? settle_training(outcome) : SHOAL_OK;
+    if (!outcome->kept && (!run_is_learning(outcome) || outcome->face->runs_code))
+        return SHOAL_OK;
+    int status = leave_out_label(outcome);
+    if (status < 0)
+        return status;
+    return outcome->kept ? settle_again(outcome) : settle_training(outcome);
 }

@@ -132,6 +132,22 @@ static int take_given_rows(shoal_outcome *outcome, const shoal_data_options *opt
                          shoal_data_columns(outcome->data), shoal_data_type(outcome->data));
 }
 
+/* Features that a model knows and no row of an svmlight file has are zeros, whose columns the model still needs. */
+static void ask_for_features(shoal_data_options *reading, const learn_schema *model)
+{
+    int64_t last = 0;
+    reading->features = model->columns;
+    for (int64_t i = 0; model->names && i < model->columns; i++) {
+        int64_t index;
+        if (!data_svmlight_is_feature(&index, model->names[i]))
+            return;
+        reading->feature_zero |= index == 0;
+        last = index > last ? index : last;
+    }
+    if (model->names)
+        reading->features = last + reading->feature_zero;
+}
+
 /* How the rows are read: with the target, which may be words, and as a model needs them. */
 static void choose_reading(shoal_data_options *reading, char number[24], const shoal_outcome *outcome)
 {
@@ -145,6 +161,7 @@ static void choose_reading(shoal_data_options *reading, char number[24], const s
     }
     if (!model)
         return;
+    ask_for_features(reading, model);
     reading->keep_text = true; /* also of columns that the model does not use, and so is what is missing there */
     reading->missing = SHOAL_MISSING_KEEP;
 }

@@ -211,6 +211,7 @@ static void move_facts(shoal_data *joined, shoal_data *data, shoal_data *file)
     joined->words_count = file->words_count;
     file->words = NULL;
     joined->target = joined->columns - 1;
+    joined->label = data->label;
 }
 
 static int join(shoal_outcome *outcome, const known *from)

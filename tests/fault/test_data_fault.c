@@ -95,6 +95,9 @@ static void test_open(void **state)
         for (int memory = 0; memory < 2; memory++) /* 1 byte: everything decoded goes to a file */
             fail_each_allocation(open_and_read, &(struct open_case){file_path(names[i]), {.memory = memory}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("a.csv"), {.drop_columns = "b,1"}});
+    write_text("words.svm", "spam 1:2 3:4\nham 2:1\n7 1:1");
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.target = ""}});
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.drop_columns = "label"}});
     write_text("words.csv", "a,kind,c\n1,cat,3\n,dog,6\n7,cat,8\n");
     for (int missing = SHOAL_MISSING_MEAN; missing <= SHOAL_MISSING_DROP; missing++)
         fail_each_allocation(
