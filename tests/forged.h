@@ -241,6 +241,8 @@ static inline void make_predictor_run(const learn_face *face, const learn_ended 
     for (int i = 0; face->predictor->outputs[i].name; i++)
         applied.wanted[i] = true;
     must(face->predictor->load(&applied, &model, path));
+    if (face->predictor->settle)
+        face->predictor->settle(&applied, &(learn_rows){.columns = applied.columns, .type = SHOAL_FLOAT32});
     shoal_result *result = run_to_end(algorithm, applied.config, applied.columns, SHOAL_FLOAT32, false);
     shoal_result_free(&result);
     learn_model_file_close(&model);

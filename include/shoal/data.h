@@ -86,6 +86,12 @@ SHOAL_API int shoal_data_open(shoal_data **out, const char *path, const shoal_da
 /* Wraps rows in memory, which must stay alive and unchanged; nothing is copied. */
 SHOAL_API int shoal_data_wrap(shoal_data **out, const void *values, int64_t rows, int64_t columns, shoal_type type);
 
+/* Names the columns of rows in memory: one name each, which are copied. */
+SHOAL_API int shoal_data_name_columns(shoal_data *data, const char *const *names);
+/* Says that the values of rows in memory, which have one column, are numbers of words: 0 is the first.  The words are
+ * copied; they are different and in the order of their bytes. */
+SHOAL_API int shoal_data_name_words(shoal_data *data, const char *const *words, int64_t count);
+
 SHOAL_API void shoal_data_free(shoal_data **data);
 
 SHOAL_API int64_t shoal_data_rows(const shoal_data *data);

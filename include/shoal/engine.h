@@ -73,6 +73,9 @@ typedef struct shoal_run_options {
     double checkpoint_seconds; /* rank 0 writes the round to `checkpoint` every this many seconds; 0: never */
     const char *checkpoint;    /* a file, or the URL of a blob in a store; NULL: no checkpoints */
     bool resume;               /* continue from `checkpoint` if it exists; without this, one that exists is refused */
+    /* Where those tensors of the result go, ended by one without a name; NULL: the result has memory of its own.  They
+     * must outlast the result.  SHOAL_USAGE with ranks, and for memory of another size. */
+    const shoal_row_memory *into;
 } shoal_run_options;
 
 /* Runs `algorithm` to its end.  `weights` has one value per row, or is NULL.  report and options may be NULL.  After a

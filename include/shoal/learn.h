@@ -172,7 +172,15 @@ typedef struct shoal_tensor {
     int rank;
     int64_t shape[4];
     void *values;
+    bool lent; /* the values are the caller's, who gave memory for them (shoal_run_options.into) */
 } shoal_tensor;
+
+/* Memory of the caller for a tensor of the result that has values for each row. */
+typedef struct shoal_row_memory {
+    const char *name; /* of the tensor: "labels" */
+    void *values;
+    size_t bytes; /* what all rows take, no more and no less */
+} shoal_row_memory;
 
 typedef struct shoal_number {
     char name[32];

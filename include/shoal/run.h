@@ -56,6 +56,10 @@ SHOAL_API void shoal_request_free(shoal_request **request);
 SHOAL_API int shoal_request_set(shoal_request *request, const char *name, const char *text);
 /* Rows in memory instead of "data", and a weight for each or NULL.  They still belong to the caller, and must last. */
 SHOAL_API int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *weights);
+/* What is known of each row, in memory, instead of "target": rows of one column, whose values may stand for words
+ * (shoal_data_name_words).  They still belong to the caller, and must last.  SHOAL_USAGE for a learner that needs no
+ * target. */
+SHOAL_API int shoal_request_target(shoal_request *request, shoal_data *target);
 /* Values in memory that the learner starts from, instead of a file: the first centres of k-means, one per row.  They
  * still belong to the caller, and must last.  SHOAL_USAGE for a learner without such a start. */
 SHOAL_API int shoal_request_start(shoal_request *request, const double *values, int64_t rows, int64_t columns);

@@ -11,6 +11,7 @@
 #include <shoal/kmeans.h>
 #include <shoal/logistic.h>
 #include <shoal/learn.h>
+#include <shoal/model.h>
 #include <shoal/module.h>
 #include <shoal/option.h>
 #include <shoal/plan.h>

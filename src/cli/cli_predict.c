@@ -6,80 +6,28 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "kernel/kernel.h"
 #include "run/apply.h"
 #include "run/score.h"
 #include "run/ranks.h"
-#include "run/target.h"
 
-enum { OUTPUTS_MOST = 16, FACES_MOST = 32 };
-
-typedef struct scoring {
-    const char *target;
-    bool score;
-} scoring;
+enum { FACES_MOST = 32 };
 
 typedef struct settings {
     cli_common common;
-    const char *outputs[OUTPUTS_MOST];
-    scoring scoring;
-    bool force;
-    shoal_data_options data;
-    run_place run;
-    run_ranks_options ranks;
+    run_asked asked;
     cli_print_settings print;
 } settings;
 
-/* ---- options ----------------------------------------------------------------------------------------------------- */
+static base_option_group groups[RUN_GROUPS_MOST + 2];
 
-static shoal_option output_rows[OUTPUTS_MOST + 1];
-static const shoal_option *const output_options = output_rows;
-
-/* "kmeans: write ...; logistic: ...": one option for all learners that give such an output. */
-static void add_output(const learn_face *face, const learn_output *output)
+/* The options of applying a model, and those of all verbs. */
+static void make_groups(void)
 {
-    char *help = NULL;
-    int at = 0;
-    while (output_rows[at].name && strcmp(output_rows[at].name, output->name) != 0)
-        at++;
-    if (at == OUTPUTS_MOST)
-        SHOAL_BUG("there are more kinds of predictions than options for them");
-    char *before = (char *)output_rows[at].help;
-    if (base_format(&help, "%s%s%s: %s", before ? before : "", before ? "; " : "", face->algorithm->name,
-                    output->help) < 0)
-        abort();
-    base_free(&before);
-    output_rows[at] = (shoal_option){.name = output->name,
-                                     .letter = output->letter,
-                                     .kind = SHOAL_OPTION_TEXT,
-                                     .offset = (size_t)at * sizeof(char *),
-                                     .argument = output->argument,
-                                     .help = help}; /* which lasts as long as the process */
+    int count = run_asked_groups(groups, offsetof(settings, asked));
+    groups[count++] = (base_option_group){"Printing", &cli_print_options, offsetof(settings, print)};
+    groups[count++] = (base_option_group){"Help", &cli_common_options, offsetof(settings, common)};
+    groups[count] = (base_option_group){0};
 }
-
-static const shoal_option scoring_rows[] = {
-    {"score", 's', SHOAL_OPTION_FLAG, offsetof(scoring, score),
-     .help = "print how well the model does: accuracy, log loss and confusion matrix of classes; the objective of "
-             "clusters and, with known classes, the adjusted Rand index; the reconstruction error of an autoencoder"},
-    {"target", 'y', SHOAL_OPTION_TEXT, offsetof(scoring, target), "COLUMN|FILE",
-     .help = "the known class of each row, for --score: a column of DATA, by its name, its number from 1, or from -1 "
-             "backwards; or a file of one column or one row",
-     .default_text = "the column the model was trained to predict"},
-    {0},
-};
-static const shoal_option *const scoring_options = scoring_rows;
-
-static const base_option_group groups[] = {
-    {"Output", &output_options, offsetof(settings, outputs)},
-    {"Scoring", &scoring_options, offsetof(settings, scoring)},
-    {"Replacing files", &run_force_options, offsetof(settings, force)},
-    {"Reading the data", &run_data_options, offsetof(settings, data)},
-    {"Running", &run_place_options, offsetof(settings, run)},
-    {"Ranks", &run_engine_options, offsetof(settings, ranks)},
-    {"Printing", &cli_print_options, offsetof(settings, print)},
-    {"Help", &cli_common_options, offsetof(settings, common)},
-    {0},
-};
 
 /* ---- telling ----------------------------------------------------------------------------------------------------- */
 
@@ -111,20 +59,21 @@ static json_t *json_score(const run_score *score)
     return object;
 }
 
-static int print_predict_object(const run_applied *applied, const run_score *score)
+static int print_predict_object(const shoal_application *application, const run_score *score)
 {
-    const learn_predictor *predictor = applied->face->predictor;
+    const learn_predictor *predictor = application->model->face->predictor;
     shoal_result *facts = NULL;
-    json_t *object = cli_outcome_json(applied->outcome);
+    json_t *object = cli_outcome_json(application->outcome);
     int status = shoal_result_new(&facts);
     if (status == SHOAL_OK && predictor->tell)
-        status = predictor->tell(facts, &applied->model, applied->outcome->result);
-    base_json_put(&object, "model", json_string(applied->face->algorithm->name));
+        status = predictor->tell(facts, &application->applied, application->outcome->result);
+    base_json_put(&object, "model", json_string(application->model->face->algorithm->name));
     if (status == SHOAL_OK && object)
         cli_json_facts(&object, facts);
-    if (status == SHOAL_OK && object && applied->schema.classes) /* instead of the numbers they stand for */
+    if (status == SHOAL_OK && object && application->model->schema.classes) /* instead of the numbers they stand for */
         base_json_put(&object, "classes",
-                      base_json_texts((const char *const *)applied->schema.classes, applied->schema.classes_count));
+                      base_json_texts((const char *const *)application->model->schema.classes,
+                                      application->model->schema.classes_count));
     if (status == SHOAL_OK && object && score->facts)
         base_json_put(&object, "score", json_score(score));
     shoal_result_free(&facts);
@@ -135,18 +84,18 @@ static int print_predict_object(const run_applied *applied, const run_score *sco
     return cli_print_json(object);
 }
 
-static int print_predict_summary(const run_applied *applied, const run_score *score, const run_file *written)
+static int print_predict_summary(const shoal_application *application, const run_score *score, const run_file *written)
 {
     FILE *stream = cli_summary_stream(written);
     learn_lines lines = {0};
-    cli_outcome_print_data(applied->outcome, stream);
-    applied->face->predictor->summarise(&lines, &applied->model, applied->outcome->result);
+    cli_outcome_print_data(application->outcome, stream);
+    application->model->face->predictor->summarise(&lines, &application->applied, application->outcome->result);
     if (score->facts)
         run_score_say(&lines, score);
     if (lines.text)
         fprintf(stream, "%s\n", lines.text);
     base_free(&lines.text);
-    cli_outcome_print_times(applied->outcome, stream);
+    cli_outcome_print_times(application->outcome, stream);
     cli_print_written(stream, written, NULL);
     return lines.status;
 }
@@ -155,52 +104,38 @@ static int print_predict_summary(const run_applied *applied, const run_score *sc
 
 static int run_predict(void *from_main, const char *const *word, int words)
 {
-    const settings *settings = from_main;
-    const run_file sources[] = {{.name = "MODEL", .path = word[0]},
-                                {.name = "DATA", .path = word[1]},
-                                {.name = "--target", .path = run_target_file(settings->scoring.target)},
-                                {0}};
-    run_file written[OUTPUTS_MOST + 1] = {0};
-    char option[OUTPUTS_MOST][RUN_NAME_BYTES];
-    const char *names[OUTPUTS_MOST + 1] = {0};
-    const kernel_set *set = NULL;
-    run_applied applied = {0};
+    settings *settings = from_main;
+    shoal_model *model = NULL;
+    shoal_application *application = NULL;
+    run_files written;
     run_score score = {0};
     cli_watch watch;
     (void)words;
-    for (int i = 0; output_rows[i].name; i++) {
-        snprintf(option[i], sizeof option[i], "--%s", output_rows[i].name);
-        written[i] = (run_file){option[i], settings->outputs[i], {.kind = DATA_CONTENT_ARRAY}};
-        names[i] = output_rows[i].name;
-    }
-    int status = kernel_choose(&set, settings->run.kernel);
-    if (status == SHOAL_OK)
-        status = run_ranks_begin(&settings->ranks, false);
-    if (status == SHOAL_OK && run_is_first())
-        status = run_files_check(written, sources, settings->print.json);
-    if (status < 0)
-        return status;
+    settings->asked.data = word[1];
+    settings->asked.json = settings->print.json;
+    run_asked_outputs(&written, &settings->asked);
     cli_watch_start(&watch, settings->print.quiet);
-    status = run_apply(&applied, &(run_application){.model = word[0],
-                                                    .data = word[1],
-                                                    .target = settings->scoring.target,
-                                                    .score = settings->scoring.score,
-                                                    .reading = settings->data,
-                                                    .place = settings->run,
-                                                    .ranks = settings->ranks,
-                                                    .force = settings->force,
-                                                    .names = names,
-                                                    .paths = settings->outputs,
-                                                    .watch = cli_watcher(&watch)});
-    if (status == SHOAL_OK && run_is_first() && settings->scoring.score)
-        status = run_score_make(&score, &applied);
+    const shoal_watcher watcher = cli_watcher(&watch);
+    int status = run_ranks_begin(&settings->asked.ranks, false);
+    if (status == SHOAL_OK)
+        status = shoal_model_open(&model, word[0]);
+    if (status == SHOAL_OK)
+        status = shoal_application_new(&application, model);
+    if (status == SHOAL_OK) {
+        application->asked = settings->asked;
+        shoal_application_watch(application, &watcher);
+        status = shoal_application_run(application);
+    }
+    if (status == SHOAL_OK && run_is_first() && settings->asked.scoring.score)
+        status = run_score_make(&score, application);
     cli_progress_clear(&watch.progress);
     if (status == SHOAL_OK && run_is_first() && settings->print.json)
-        status = print_predict_object(&applied, &score);
+        status = print_predict_object(application, &score);
     else if (status == SHOAL_OK && run_is_first() && !settings->print.quiet)
-        status = print_predict_summary(&applied, &score, written);
+        status = print_predict_summary(application, &score, written.file);
     run_score_release(&score);
-    run_applied_release(&applied);
+    shoal_application_free(&application);
+    shoal_model_free(&model);
     return status;
 }
 
@@ -244,10 +179,7 @@ static void add_outputs(learn_lines *text)
 void cli_predict_prepare(void)
 {
     learn_lines text = {0};
-    for (const learn_face *const *face = learn_faces; *face; face++)
-        for (const learn_output *output = (*face)->predictor ? (*face)->predictor->outputs : NULL;
-             output && output->name; output++)
-            add_output(*face, output);
+    make_groups();
     learn_say_more(&text, "Applies MODEL, which ");
     add_names(&text, "shoal ", " or ", false);
     learn_say_more(&text, " wrote with --model, to the rows of DATA. The model knows its learner, which decides what "

@@ -220,6 +220,49 @@ int shoal_data_wrap(shoal_data **out, const void *values, int64_t rows, int64_t 
     return status;
 }
 
+int shoal_data_name_columns(shoal_data *data, const char *const *names)
+{
+    size_t bytes = 0, at = 0;
+    for (int64_t i = 0; i < data->columns; i++) {
+        if (!names[i])
+            return shoal_fail(SHOAL_USAGE, "%s: column %lld has no name", data->path, (long long)(i + 1));
+        bytes += strlen(names[i]) + 1;
+    }
+    base_free(&data->names);
+    base_free(&data->name_offsets);
+    int status = base_alloc(&data->names, bytes, 1, "names of columns");
+    if (status == SHOAL_OK)
+        status = base_alloc(&data->name_offsets, (size_t)data->columns, sizeof *data->name_offsets, "names of columns");
+    if (status < 0) {
+        base_free(&data->names);
+        return status;
+    }
+    for (int64_t i = 0; i < data->columns; i++) {
+        data->name_offsets[i] = at;
+        strcpy(data->names + at, names[i]);
+        at += strlen(names[i]) + 1;
+    }
+    return SHOAL_OK;
+}
+
+int shoal_data_name_words(shoal_data *data, const char *const *words, int64_t count)
+{
+    char **copies = NULL;
+    if (data->columns != 1 || data->words)
+        return shoal_fail(SHOAL_USAGE, "%s: words are named once, of rows of one column", data->path);
+    for (int64_t i = 1; i < count; i++)
+        if (strcmp(words[i - 1], words[i]) >= 0)
+            return shoal_fail(SHOAL_USAGE, "%s: the words are not different and in the order of their bytes",
+                              data->path);
+    int status = base_alloc(&copies, (size_t)count, sizeof *copies, "words");
+    for (int64_t i = 0; i < count && status == SHOAL_OK; i++)
+        status = base_copy_text(&copies[i], words[i]);
+    data->words = copies;
+    data->words_count = copies ? count : 0;
+    data->target = 0;
+    return status;
+}
+
 void data_unmap(shoal_data *data)
 {
     base_mapped_close(&data->mapped);

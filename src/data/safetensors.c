@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/file.h"
 #include "base/mapped.h"
 #include "base/memory.h"
@@ -27,6 +28,8 @@ struct data_tensors {
     json_t *metadata; /* within header, or NULL */
     data_tensor *tensors;
     int count;
+    const void *bytes; /* all of them */
+    size_t size;
     base_mapped *mapped; /* NULL when the bytes are the caller's */
     int descriptor;      /* of what is mapped */
 };
@@ -188,6 +191,8 @@ int data_safetensors_parse(data_tensors **out, const void *bytes, size_t size, c
     if (status < 0)
         return status;
     file->path = path;
+    file->bytes = bytes;
+    file->size = size;
     status = read_all(file, bytes, size);
     file->path = NULL;
     if (status == SHOAL_OK) {
@@ -276,6 +281,12 @@ const char *data_safetensors_metadata(const data_tensors *file, const char *key)
     return json_string_value(json_object_get(file->metadata, key));
 }
 
+const void *data_safetensors_bytes(const data_tensors *file, size_t *size)
+{
+    *size = file->size;
+    return file->bytes;
+}
+
 bool data_safetensors_is(const char *path)
 {
     unsigned char head[LENGTH_BYTES + 1];
@@ -341,35 +352,58 @@ static char *make_header(const data_tensor *tensors, int count, const data_metad
     return text;
 }
 
-static int write_all(base_output *output, const char *header, const data_tensor *tensors, int count)
+/* What comes before the values: the length of the header, and the header, padded. */
+static int make_head(base_writer *out, const data_tensor *tensors, int count, const data_metadata *metadata,
+                     int metadata_count, const char *name)
 {
     static const char spaces[ALIGNMENT] = "                                                               ";
+    char *header = make_header(tensors, count, metadata, metadata_count);
+    if (!header)
+        return fail_memory(name);
     size_t length = strlen(header);
     size_t padding = (ALIGNMENT - (LENGTH_BYTES + length) % ALIGNMENT) % ALIGNMENT;
     uint64_t whole = length + padding;
-    int status = base_output_write(output, &whole, LENGTH_BYTES);
+    base_write_bytes(out, &whole, LENGTH_BYTES);
+    base_write_bytes(out, header, length);
+    base_write_bytes(out, spaces, padding);
+    free(header);
+    return SHOAL_OK;
+}
+
+int data_safetensors_make(void **out, size_t *size, const data_tensor *tensors, int count,
+                          const data_metadata *metadata, int metadata_count)
+{
+    base_writer writer = {0};
+    size_t values = 0;
+    int status = make_head(&writer, tensors, count, metadata, metadata_count, "a model");
+    for (int i = 0; i < count; i++)
+        values += tensor_bytes(&tensors[i]);
     if (status == SHOAL_OK)
-        status = base_output_write(output, header, length);
-    if (status == SHOAL_OK)
-        status = base_output_write(output, spaces, padding);
-    for (int i = 0; status == SHOAL_OK && i < count; i++)
-        status = base_output_write(output, tensors[i].values, tensor_bytes(&tensors[i]));
-    return status;
+        base_write_reserve(&writer, values);
+    for (int i = 0; i < count && status == SHOAL_OK; i++)
+        base_write_bytes(&writer, tensors[i].values, tensor_bytes(&tensors[i]));
+    return status == SHOAL_OK ? base_writer_take(&writer, out, size) : status;
 }
 
 int data_safetensors_write(const char *path, const data_tensor *tensors, int count, const data_metadata *metadata,
                            int metadata_count)
 {
+    base_writer writer = {0};
     base_output *output = NULL;
-    char *header = make_header(tensors, count, metadata, metadata_count);
-    if (!header)
-        return fail_memory(path);
-    int status = base_output_open(&output, path);
+    void *head = NULL;
+    size_t size = 0;
+    int status = make_head(&writer, tensors, count, metadata, metadata_count, path);
     if (status == SHOAL_OK)
-        status = write_all(output, header, tensors, count);
+        status = base_writer_take(&writer, &head, &size);
+    if (status == SHOAL_OK)
+        status = base_output_open(&output, path);
+    if (status == SHOAL_OK)
+        status = base_output_write(output, head, size);
+    for (int i = 0; status == SHOAL_OK && i < count; i++)
+        status = base_output_write(output, tensors[i].values, tensor_bytes(&tensors[i]));
     if (status == SHOAL_OK)
         status = base_output_commit(&output);
     base_output_discard(&output);
-    free(header);
+    base_free(&head);
     return status;
 }

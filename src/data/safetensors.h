@@ -46,10 +46,15 @@ const data_tensor *data_safetensors_find(const data_tensors *file, const char *n
 /* Copies all of its values.  SHOAL_INVALID, naming `path`, when the file has become shorter since it was opened. */
 int data_safetensors_copy(void *out, const data_tensors *file, const data_tensor *tensor, const char *path);
 const char *data_safetensors_metadata(const data_tensors *file, const char *key);
+/* All of its bytes, as they are. */
+const void *data_safetensors_bytes(const data_tensors *file, size_t *size);
 
 /* Whether the file looks like one: by the ending of its name, or by its first bytes. */
 bool data_safetensors_is(const char *path);
 
+/* The bytes of a file, which the caller frees. */
+int data_safetensors_make(void **out, size_t *size, const data_tensor *tensors, int count,
+                          const data_metadata *metadata, int metadata_count);
 /* Writes a file under a temporary name and renames it into place. */
 int data_safetensors_write(const char *path, const data_tensor *tensors, int count, const data_metadata *metadata,
                            int metadata_count);

@@ -70,6 +70,8 @@ static int check_call(engine_call *call, int64_t rows_per_grain)
                           "neither the seconds between checkpoints nor the rounds between comparisons can be negative");
     if (!options->checkpoint && (options->checkpoint_seconds > 0 || options->resume))
         return shoal_fail(SHOAL_USAGE, "a checkpoint needs a file");
+    if (options->into && options->into->name && options->ranks)
+        return shoal_fail(SHOAL_USAGE, "memory for the result can't be given with ranks, which each have a part of it");
     int status = kernel_choose(&call->kernel, options->kernel);
     if (status == SHOAL_OK)
         status =

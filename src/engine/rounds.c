@@ -68,6 +68,7 @@ static int open_run(rounds_run *run)
     int status = engine_mapper_new(&run->mapper, call->algorithm, &call->shape, call->threads, call->kernel);
     if (status == SHOAL_OK) {
         engine_mapper_bring(run->mapper, call->options->code);
+        engine_mapper_into(run->mapper, call->options->into);
         status = engine_source_new(&run->source, call->data, &call->shape, begin, grains, call->threads, memory);
     }
     if (status == SHOAL_OK)

@@ -28,7 +28,8 @@ struct engine_mapper {
     const _Atomic uint32_t *stop;
     void (*poll)(void *context);
     void *poll_context;
-    int64_t scratch_most;     /* of all threads; 0: any */
+    int64_t scratch_most; /* of all threads; 0: any */
+    const shoal_row_memory *into;
     const shoal_round *round; /* NULL before the first round began, or if that failed */
     void *prepared;
     mapper_thread *thread;
@@ -98,6 +99,11 @@ void engine_mapper_free(engine_mapper **inout)
 void engine_mapper_bring(engine_mapper *mapper, const char *code)
 {
     mapper->crew.code = code;
+}
+
+void engine_mapper_into(engine_mapper *mapper, const shoal_row_memory *into)
+{
+    mapper->into = into;
 }
 
 void engine_mapper_limit(engine_mapper *mapper, int64_t bytes)
@@ -278,7 +284,7 @@ static int make_merged(mapping *job, const shoal_layout *layout)
     if (*merged && (has_cells(layout, SHOAL_CELL_ROW) || !learn_layout_equal(shoal_partial_layout(*merged), layout)))
         learn_partial_free(merged);
     if (!*merged) {
-        int status = learn_partial_new(merged, layout, job->first_row, job->rows, NULL);
+        int status = learn_partial_new_into(merged, layout, job->first_row, job->rows, job->mapper->into);
         if (status < 0)
             return status;
     } else {

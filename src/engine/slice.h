@@ -40,6 +40,9 @@ int64_t engine_mapper_scratch(const engine_mapper *mapper);
  * none. */
 void engine_mapper_bring(engine_mapper *mapper, const char *code);
 
+/* Where the rows of partials go that `into` names, as shoal_run_options.into has it; NULL, the default, for nowhere. */
+void engine_mapper_into(engine_mapper *mapper, const shoal_row_memory *into);
+
 /* Readies the mapper for the round, which must last until the next one begins. */
 int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round);
 /* Adds what maps counted since the last call to counter[SHOAL_COUNTERS]. */

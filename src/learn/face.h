@@ -119,8 +119,10 @@ typedef struct learn_predictor {
     int (*load)(learn_applied *out, const learn_model_file *model, const char *path);
     /* Optional.  The same of what a run has just found. */
     int (*load_ended)(learn_applied *out, const learn_ended *ended);
-    /* Optional.  Sets what depends on the rows as well. */
+    /* Optional.  Sets what depends on what is wanted, and on the rows, as well. */
     void (*settle)(learn_applied *applied, const learn_rows *rows);
+    /* Of an output of two dimensions, once it is settled: the columns, and the type if the list leaves it open. */
+    void (*shape)(int64_t *columns, shoal_type *type, const learn_applied *applied, const char *output);
     /* Lines between "data" and "time". */
     void (*summarise)(learn_lines *lines, const learn_applied *applied, const shoal_result *result);
     /* Optional.  Adds to what --json prints: numbers, and tensors of one dimension as lists. */

@@ -163,35 +163,65 @@ static int list_tensors(data_tensor tensors[SHOAL_TENSORS_MOST], const shoal_res
     return count;
 }
 
-int learn_model_file_write(const char *path, const learn_face *face, const learn_ended *ended)
-{
+/* All that a model consists of. */
+typedef struct content {
     data_tensor tensors[SHOAL_TENSORS_MOST];
+    int tensor_count;
     data_metadata metadata[ENTRIES_MOST];
-    entries *self = NULL;
-    int status = base_alloc(&self, 1, sizeof *self, path);
+    entries entries;
+} content;
+
+static void release_content(content **self)
+{
+    for (int i = 0; *self && i < (*self)->entries.count; i++)
+        base_free(&(*self)->entries.text[i]);
+    base_free(self);
+}
+
+static int collect_content(content **out, const learn_face *face, const learn_ended *ended)
+{
+    content *self = NULL;
+    int status = base_alloc(&self, 1, sizeof *self, "a model");
     if (status < 0)
         return status;
-    collect_entries(self, face, ended);
-    for (int i = 0; i < self->count; i++)
-        metadata[i] = (data_metadata){self->key[i], self->text[i]};
-    status = self->status;
+    collect_entries(&self->entries, face, ended);
+    for (int i = 0; i < self->entries.count; i++)
+        self->metadata[i] = (data_metadata){self->entries.key[i], self->entries.text[i]};
+    self->tensor_count = list_tensors(self->tensors, ended->result, face->parts);
+    status = self->entries.status;
+    if (status < 0)
+        release_content(&self);
+    *out = self;
+    return status;
+}
+
+int learn_model_file_write(const char *path, const learn_face *face, const learn_ended *ended)
+{
+    content *self = NULL;
+    int status = collect_content(&self, face, ended);
     if (status == SHOAL_OK)
-        status = data_safetensors_write(path, tensors, list_tensors(tensors, ended->result, face->parts), metadata,
-                                        self->count);
-    for (int i = 0; i < self->count; i++)
-        base_free(&self->text[i]);
-    base_free(&self);
+        status = data_safetensors_write(path, self->tensors, self->tensor_count, self->metadata, self->entries.count);
+    release_content(&self);
+    return status;
+}
+
+int learn_model_file_make(void **out, size_t *size, const learn_face *face, const learn_ended *ended)
+{
+    content *self = NULL;
+    int status = collect_content(&self, face, ended);
+    if (status == SHOAL_OK)
+        status =
+            data_safetensors_make(out, size, self->tensors, self->tensor_count, self->metadata, self->entries.count);
+    release_content(&self);
     return status;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-int learn_model_file_open(learn_model_file *out, const char *path)
+/* Once the file is open. */
+static int find_learner(learn_model_file *out)
 {
-    *out = (learn_model_file){.path = path};
-    int status = data_safetensors_open(&out->file, path);
-    if (status < 0)
-        return status;
+    const char *path = out->path;
     out->learner = data_safetensors_metadata(out->file, "learner");
     if (!out->learner && data_safetensors_find(out->file, "centres"))
         out->learner = "kmeans";
@@ -200,6 +230,20 @@ int learn_model_file_open(learn_model_file *out, const char *path)
     learn_model_file_close(out);
     return shoal_fail(SHOAL_INVALID,
                       "%s: not a model: its metadata do not name a learner, and it has no tensor 'centres'", path);
+}
+
+int learn_model_file_open(learn_model_file *out, const char *path)
+{
+    *out = (learn_model_file){.path = path};
+    int status = data_safetensors_open(&out->file, path);
+    return status == SHOAL_OK ? find_learner(out) : status;
+}
+
+int learn_model_file_parse(learn_model_file *out, const void *bytes, size_t size, const char *name)
+{
+    *out = (learn_model_file){.path = name};
+    int status = data_safetensors_parse(&out->file, bytes, size, name);
+    return status == SHOAL_OK ? find_learner(out) : status;
 }
 
 int learn_model_file_open_as(learn_model_file *out, const char *path, const char *learner)

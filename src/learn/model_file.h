@@ -30,6 +30,8 @@ struct learn_ended;
  * annotates, which counts most, and "schema": the columns as JSON (schema.h), unless there is nothing to say of
  * them. */
 int learn_model_file_write(const char *path, const struct learn_face *face, const struct learn_ended *ended);
+/* The bytes of that file, which the caller frees. */
+int learn_model_file_make(void **out, size_t *size, const struct learn_face *face, const struct learn_ended *ended);
 
 /* A model that is open. */
 typedef struct learn_model_file {
@@ -40,7 +42,9 @@ typedef struct learn_model_file {
 
 /* Opens a model.  One without metadata that has "centres" is of kmeans; one that says nothing is refused. */
 int learn_model_file_open(learn_model_file *out, const char *path);
-/* The same, and refuses a model of another learner. */
+/* The same of a file's bytes, which the caller keeps; messages call them `name`. */
+int learn_model_file_parse(learn_model_file *out, const void *bytes, size_t size, const char *name);
+/* Opens a file, and refuses a model of another learner. */
 int learn_model_file_open_as(learn_model_file *out, const char *path, const char *learner);
 void learn_model_file_close(learn_model_file *model);
 

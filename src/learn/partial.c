@@ -69,8 +69,25 @@ int64_t *learn_partial_maxima(shoal_partial *partial, size_t *count)
     return partial->block + partial->sums;
 }
 
-int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t first_row, int64_t rows,
-                      shoal_partial *rows_of)
+/* Memory of its own for the rows of a cell, or what the caller gave for it. */
+static int make_rows(shoal_partial *partial, int cell, const shoal_row_memory *into)
+{
+    const shoal_cell *about = &partial->layout.cell[cell];
+    const size_t rows = (size_t)partial->row_count;
+    while (into && into->name && strcmp(into->name, about->name) != 0)
+        into++;
+    if (!into || !into->name)
+        return base_alloc(&partial->rows[cell], rows, about->bytes, about->name);
+    if (into->bytes / about->bytes != rows || into->bytes % about->bytes != 0)
+        return shoal_fail(SHOAL_USAGE, "%s: memory of %zu bytes, but %zu rows take %zu bytes each", about->name,
+                          into->bytes, rows, about->bytes);
+    partial->rows[cell] = into->values;
+    partial->rows_lent[cell] = true;
+    return SHOAL_OK;
+}
+
+static int new_partial(shoal_partial **out, const shoal_layout *layout, int64_t first_row, int64_t rows,
+                       shoal_partial *rows_of, const shoal_row_memory *into)
 {
     shoal_partial *partial = NULL;
     int status = base_alloc(&partial, 1, sizeof *partial, "a partial");
@@ -84,7 +101,7 @@ int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t f
     status = make_values(partial);
     for (int i = 0; status == SHOAL_OK && i < layout->cells; i++)
         if (layout->cell[i].kind == SHOAL_CELL_ROW && !rows_of)
-            status = base_alloc(&partial->rows[i], (size_t)rows, layout->cell[i].bytes, layout->cell[i].name);
+            status = make_rows(partial, i, into);
     if (status < 0) {
         learn_partial_free(&partial);
         return status;
@@ -92,6 +109,18 @@ int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t f
     learn_partial_clear(partial, false);
     *out = partial;
     return SHOAL_OK;
+}
+
+int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t first_row, int64_t rows,
+                      shoal_partial *rows_of)
+{
+    return new_partial(out, layout, first_row, rows, rows_of, NULL);
+}
+
+int learn_partial_new_into(shoal_partial **out, const shoal_layout *layout, int64_t first_row, int64_t rows,
+                           const shoal_row_memory *into)
+{
+    return new_partial(out, layout, first_row, rows, NULL, into);
 }
 
 void learn_partial_free(shoal_partial **inout)

@@ -8,6 +8,9 @@
  * the same layout, lends its own. */
 int learn_partial_new(shoal_partial **out, const shoal_layout *layout, int64_t first_row, int64_t rows,
                       shoal_partial *rows_of);
+/* The same, where the ROW cells that `into` names (shoal_run_options.into) lie in memory of the caller. */
+int learn_partial_new_into(shoal_partial **out, const shoal_layout *layout, int64_t first_row, int64_t rows,
+                           const shoal_row_memory *into);
 void learn_partial_free(shoal_partial **partial);
 /* From now on the ROW cells of `borrower` are those of `owner`, whose layout is the same; it must have been made with
  * `rows_of`. */

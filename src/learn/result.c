@@ -18,7 +18,8 @@ void shoal_result_free(shoal_result **inout)
     if (!*inout)
         return;
     for (int i = 0; i < (*inout)->tensors; i++)
-        base_free(&(*inout)->tensor[i].values);
+        if (!(*inout)->tensor[i].lent)
+            base_free(&(*inout)->tensor[i].values);
     base_free(inout);
 }
 
@@ -60,6 +61,7 @@ static int take_result_rows(shoal_result *result, const char *name, shoal_type t
     if (partial->row_count != 0 && partial->row_count != shape[0])
         return shoal_fail(SHOAL_BROKEN, "%s: %lld rows were asked for, and there are %lld", name, (long long)shape[0],
                           (long long)partial->row_count);
+    const bool lent = partial->rows_lent[cell];
     void *values = learn_partial_take_rows(partial, cell);
     if (!values)
         SHOAL_BUG("the rows of cell %d were taken before", cell);
@@ -67,6 +69,7 @@ static int take_result_rows(shoal_result *result, const char *name, shoal_type t
     tensor->rank = rank;
     memcpy(tensor->shape, shape, (size_t)rank * sizeof *shape);
     tensor->values = values;
+    tensor->lent = lent;
     return SHOAL_OK;
 }
 

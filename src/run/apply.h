@@ -1,35 +1,52 @@
-/* Applying models to rows: what `shoal predict` does, and what a run does whose outputs need it. */
+/* Applying models to rows: what shoal/model.h and `shoal predict` do, and what a run does whose outputs need it. */
 #ifndef RUN_APPLY_H
 #define RUN_APPLY_H
 
+#include "model.h"
 #include "outcome.h"
 
-/* What a model is to be asked, and of which rows. */
-typedef struct run_application {
-    const char *model, *data;
-    const char *target; /* what is known of the rows: a column or a file; NULL: the model's own target */
-    bool score;         /* predictions are compared with it */
+/* Kinds of predictions, over all learners. */
+enum { RUN_PREDICTIONS_MOST = 16 };
+
+/* What is known of the rows, and whether predictions are compared with it. */
+typedef struct run_scoring {
+    const char *target; /* a column or a file; NULL: the model's own target */
+    bool score;
+} run_scoring;
+
+/* What a model is asked, and of which rows: the options of `shoal predict`. */
+typedef struct run_asked {
+    const char *data;
+    const char *output[RUN_PREDICTIONS_MOST]; /* paths, in the order of run_prediction_options; NULL: not written */
+    run_scoring scoring;
+    bool force; /* outputs replace whatever has their names */
     shoal_data_options reading;
     run_place place;
     run_ranks_options ranks;
-    bool force;               /* outputs replace whatever has their names */
-    const char *const *names; /* outputs that there are, over all learners, ended by NULL */
-    const char *const *paths; /* where each goes; NULL: nowhere */
+    bool json; /* stdout has an object, so that no output may go there */
+} run_asked;
+
+/* One option for each kind of prediction, whose help says what it is of which learner. */
+const shoal_option *run_prediction_options(void);
+
+/* The groups of options of a run_asked that lies at `offset`; returns how many there are. */
+int run_asked_groups(base_option_group groups[RUN_GROUPS_MOST], size_t offset);
+/* The files that it names, as run_files_check takes them. */
+void run_asked_outputs(run_files *out, const run_asked *asked);
+
+struct shoal_application {
+    const shoal_model *model;
+    run_asked asked;
+    shoal_data *rows; /* in memory, and their weights; not owned */
+    const double *weights;
+    shoal_row_memory into[LEARN_OUTPUTS_MOST + 1]; /* ended by one without a name */
     shoal_watcher watch;
-} run_application;
-
-/* What came of it. */
-typedef struct run_applied {
-    const learn_face *face;
-    learn_applied model;
-    learn_schema schema; /* what the model remembers of its columns */
-    shoal_request *request;
+    bool loaded, ran;
+    struct run_texts *texts; /* that shoal_application_set copied */
+    learn_applied applied;   /* its values are the model's */
+    shoal_request *request;  /* whose learner is the predictor */
     shoal_outcome *outcome;
-} run_applied;
-
-/* Reads the model, runs it over the rows and writes what is asked for.  Release *out whatever came of it. */
-int run_apply(run_applied *out, const run_application *application);
-void run_applied_release(run_applied *applied);
+};
 
 /* Applies what a run has found to its own rows, for the output of that name. */
 int run_apply_ended(shoal_result **out, const shoal_outcome *outcome, const learn_ended *ended, const char *output);

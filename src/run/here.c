@@ -65,7 +65,8 @@ int run_here(shoal_outcome *outcome)
                                  .verify = request->ranks.verify,
                                  .checkpoint_seconds = request->ranks.checkpoint,
                                  .checkpoint = outcome->checkpoint,
-                                 .resume = request->ranks.resume};
+                                 .resume = request->ranks.resume,
+                                 .into = request->into};
     if (status == SHOAL_OK && run_is_first())
         status = run_trace_open(&outcome->trace, &request->trace);
     if (status < 0)

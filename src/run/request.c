@@ -106,11 +106,32 @@ int run_request_init(shoal_request *request, const learn_face *face)
 
 /* ---- by name ----------------------------------------------------------------------------------------------------- */
 
-/* Texts that a request points to, one after another. */
-typedef struct run_texts {
+struct run_texts {
     struct run_texts *before;
     char text[];
-} run_texts;
+};
+
+int run_texts_keep(const char **out, run_texts **texts, const char *text)
+{
+    run_texts *kept = NULL;
+    int status = base_alloc(&kept, 1, sizeof *kept + strlen(text) + 1, "a request");
+    if (status < 0)
+        return status;
+    strcpy(kept->text, text);
+    kept->before = *texts;
+    *texts = kept;
+    *out = kept->text;
+    return SHOAL_OK;
+}
+
+void run_texts_free(run_texts **texts)
+{
+    for (run_texts *text = *texts, *before; text; text = before) {
+        before = text->before;
+        base_free(&text);
+    }
+    *texts = NULL;
+}
 
 int shoal_request_new(shoal_request **out, const char *learner)
 {
@@ -138,31 +159,15 @@ void shoal_request_free(shoal_request **request)
 {
     if (!*request)
         return;
-    for (run_texts *text = (*request)->texts, *before; text; text = before) {
-        before = text->before;
-        base_free(&text);
-    }
+    run_texts_free(&(*request)->texts);
     base_free(request);
 }
 
-static int keep_text(const char **out, shoal_request *request, const char *text)
-{
-    run_texts *kept = NULL;
-    int status = base_alloc(&kept, 1, sizeof *kept + strlen(text) + 1, "a request");
-    if (status < 0)
-        return status;
-    strcpy(kept->text, text);
-    kept->before = request->texts;
-    request->texts = kept;
-    *out = kept->text;
-    return SHOAL_OK;
-}
-
-static int fail_no_option(const shoal_request *request, const base_option_group *groups, const char *name)
+int run_fail_no_option(const char *whose, const base_option_group *groups, const char *name)
 {
     const char *near = base_options_nearest(groups, name);
-    return shoal_fail(SHOAL_USAGE, "%s has no option '%s'%s%s%s", request->algorithm->name, name,
-                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return shoal_fail(SHOAL_USAGE, "%s has no option '%s'%s%s%s", whose, name, near ? "; did you mean '" : "",
+                      near ? near : "", near ? "'?" : "");
 }
 
 int shoal_request_set(shoal_request *request, const char *name, const char *text)
@@ -175,8 +180,8 @@ int shoal_request_set(shoal_request *request, const char *name, const char *text
     groups[count] = (base_option_group){0};
     bool data = strcmp(name, "data") == 0, module = request->face->runs_code && strcmp(name, "module") == 0;
     if (!data && !module && !base_options_find(groups, name, strlen(name)))
-        return fail_no_option(request, groups, name);
-    int status = text ? keep_text(&kept, request, text) : SHOAL_OK;
+        return run_fail_no_option(request->algorithm->name, groups, name);
+    int status = text ? run_texts_keep(&kept, &request->texts, text) : SHOAL_OK;
     if (status < 0)
         return status;
     if (data || module) {
@@ -190,6 +195,17 @@ int shoal_request_rows(shoal_request *request, shoal_data *rows, const double *w
 {
     request->rows = rows;
     request->weights = weights;
+    return SHOAL_OK;
+}
+
+int shoal_request_target(shoal_request *request, shoal_data *target)
+{
+    if (request->face->classes_most == 0)
+        return shoal_fail(SHOAL_USAGE, "%s needs no target", request->algorithm->name);
+    if (target && shoal_data_columns(target) != 1)
+        return shoal_fail(SHOAL_USAGE, "the target has %lld columns; one is needed",
+                          (long long)shoal_data_columns(target));
+    request->target = target;
     return SHOAL_OK;
 }
 
@@ -207,7 +223,7 @@ int shoal_request_start(shoal_request *request, const double *values, int64_t ro
 
 int shoal_request_program(shoal_request *request, const char *path)
 {
-    return keep_text(&request->program, request, path);
+    return run_texts_keep(&request->program, &request->texts, path);
 }
 
 int shoal_request_file(shoal_request *request, const char *name, const void *bytes, size_t size)
@@ -218,7 +234,7 @@ int shoal_request_file(shoal_request *request, const char *name, const void *byt
         return shoal_fail(SHOAL_USAGE, "%s takes no files along", request->algorithm->name);
     if (function->files == SHOAL_CODE_MOST)
         return shoal_fail(SHOAL_USAGE, "a run can bring at most %d files", SHOAL_CODE_MOST);
-    int status = keep_text(&kept, request, name);
+    int status = run_texts_keep(&kept, &request->texts, name);
     if (status == SHOAL_OK)
         function->file[function->files++] = (shoal_code){.name = kept, .bytes = bytes, .size = size};
     return status;

@@ -101,6 +101,8 @@ struct shoal_request {
     int64_t start_rows, start_columns;
     shoal_data *rows; /* in memory; not owned */
     const double *weights;
+    shoal_data *target;           /* what is known of each row; not owned */
+    const shoal_row_memory *into; /* where tensors of the result go (shoal_run_options.into); NULL for nowhere */
     const char *program;
     bool bound; /* to this process: workers end with it, and nothing is noted on this machine */
     shoal_watcher watch;
@@ -109,6 +111,13 @@ struct shoal_request {
     struct run_texts *texts;    /* that shoal_request_set copied */
     _Alignas(16) char config[]; /* the learner's options */
 };
+
+/* Texts that options point to. */
+typedef struct run_texts run_texts;
+int run_texts_keep(const char **out, run_texts **texts, const char *text);
+void run_texts_free(run_texts **texts);
+/* SHOAL_USAGE for an option that is not there, with the one that was probably meant. */
+int run_fail_no_option(const char *whose, const base_option_group *groups, const char *name);
 
 /* Bytes of a request for this learner. */
 size_t run_request_size(const learn_face *face);

@@ -30,6 +30,8 @@ static int check_rows(const shoal_request *request)
         return shoal_fail(SHOAL_USAGE, "%s needs data", name);
     if (request->data && request->rows)
         return shoal_fail(SHOAL_USAGE, "%s has both data, %s, and rows in memory", name, request->data);
+    if (request->target && inputs->target)
+        return shoal_fail(SHOAL_USAGE, "%s has both a target in memory and --target %s", name, inputs->target);
     if (request->weights && inputs->weights)
         return shoal_fail(SHOAL_USAGE, "%s has both weights in memory and --weights %s", name, inputs->weights);
     if (request->start && request->face->start_file &&

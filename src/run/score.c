@@ -72,16 +72,16 @@ typedef struct truth {
     int64_t *place; /* of each of them */
 } truth;
 
-static int find_truth(truth *out, const run_applied *applied)
+static int find_truth(truth *out, const shoal_application *application)
 {
-    const run_columns *columns = &applied->outcome->columns_used;
-    *out = (truth){.value = columns->known, .rows = applied->outcome->rows};
+    const run_columns *columns = &application->outcome->columns_used;
+    *out = (truth){.value = columns->known, .rows = application->outcome->rows};
     for (int64_t i = 0; i < out->rows; i++)
         if (!isfinite(out->value[i]))
             return shoal_fail(SHOAL_INVALID,
                               "%s: the target of row %" PRId64 " is missing or not finite; --score "
                               "needs it",
-                              applied->outcome->data_name, i + 1);
+                              application->outcome->data_name, i + 1);
     int status = list_values(&out->different, &out->count, out->value, out->rows);
     if (status == SHOAL_OK)
         status = base_alloc(&out->place, (size_t)out->count, sizeof *out->place, "known classes");
@@ -113,24 +113,24 @@ static int make_table(run_score *score, int64_t known, int64_t predicted, const 
 }
 
 /* Words on one side and numbers on the other have nothing in common. */
-static int check_kinds(const run_applied *applied)
+static int check_kinds(const shoal_application *application)
 {
-    const run_columns *columns = &applied->outcome->columns_used;
-    const learn_schema *schema = &applied->schema;
+    const run_columns *columns = &application->outcome->columns_used;
+    const learn_schema *schema = &application->model->schema;
     if (!schema->classes == !columns->known_words)
         return SHOAL_OK;
     return shoal_fail(SHOAL_INVALID, "%s: the target holds %s, but the classes of the model are %s",
-                      applied->outcome->data_name, columns->known_words ? "words" : "numbers",
+                      application->outcome->data_name, columns->known_words ? "words" : "numbers",
                       schema->classes ? "words" : "numbers");
 }
 
 /* The number of the model's class that a known value is; -1 for a class that the model does not know. */
-static int64_t find_class(const run_applied *applied, double value)
+static int64_t find_class(const shoal_application *application, double value)
 {
-    const learn_schema *schema = &applied->schema;
+    const learn_schema *schema = &application->model->schema;
     if (!schema->classes)
-        return find_value(applied->model.classes, applied->model.classes_count, value);
-    const char *word = applied->outcome->columns_used.known_words[(int64_t)value];
+        return find_value(application->applied.classes, application->applied.classes_count, value);
+    const char *word = application->outcome->columns_used.known_words[(int64_t)value];
     for (int64_t i = 0; i < schema->classes_count; i++)
         if (strcmp(schema->classes[i], word) == 0)
             return i;
@@ -138,20 +138,21 @@ static int64_t find_class(const run_applied *applied, double value)
 }
 
 /* The model's classes come first, in their order, then those that it does not know. */
-static int lay_out_classes(run_score *score, truth *known, const run_applied *applied)
+static int lay_out_classes(run_score *score, truth *known, const shoal_application *application)
 {
-    const run_columns *columns = &applied->outcome->columns_used;
-    const learn_schema *schema = &applied->schema;
-    int64_t classes = applied->model.classes_count, all = classes;
-    int status = check_kinds(applied);
+    const run_columns *columns = &application->outcome->columns_used;
+    const learn_schema *schema = &application->model->schema;
+    int64_t classes = application->applied.classes_count, all = classes;
+    int status = check_kinds(application);
     for (int64_t i = 0; i < known->count && status == SHOAL_OK; i++) {
-        int64_t class = find_class(applied, known->different[i]);
+        int64_t class = find_class(application, known->different[i]);
         known->place[i] = class >= 0 ? class : all++;
     }
     if (status == SHOAL_OK)
-        status = make_table(score, all, classes, applied->outcome->data_name);
+        status = make_table(score, all, classes, application->outcome->data_name);
     for (int64_t i = 0; i < classes && status == SHOAL_OK; i++) {
-        status = name_value(&score->known_names[i], schema->classes, schema->classes_count, applied->model.classes[i]);
+        status =
+            name_value(&score->known_names[i], schema->classes, schema->classes_count, application->applied.classes[i]);
         if (status == SHOAL_OK)
             status = base_copy_text(&score->predicted_names[i], score->known_names[i]);
     }
@@ -165,18 +166,18 @@ static int lay_out_classes(run_score *score, truth *known, const run_applied *ap
 /* Probabilities below this count as it, as in scikit-learn, so that one row can't make the mean infinite. */
 static const double LEAST_PROBABILITY = DBL_EPSILON;
 
-static int score_classes(run_score *score, truth *known, const run_applied *applied)
+static int score_classes(run_score *score, truth *known, const shoal_application *application)
 {
-    const shoal_result *result = applied->outcome->result;
+    const shoal_result *result = application->outcome->result;
     const double *label = shoal_result_tensor(result, "labels")->values;
     const double *probability = shoal_result_tensor(result, "probabilities")->values;
-    const int64_t classes = applied->model.classes_count;
+    const int64_t classes = application->applied.classes_count;
     int64_t right = 0, unknown = 0;
     double loss = 0;
-    int status = lay_out_classes(score, known, applied);
+    int status = lay_out_classes(score, known, application);
     for (int64_t i = 0; i < known->rows && status == SHOAL_OK; i++) {
         int64_t truth = known->place[find_value(known->different, known->count, known->value[i])];
-        int64_t said = find_value(applied->model.classes, classes, label[i]);
+        int64_t said = find_value(application->applied.classes, classes, label[i]);
         score->table[truth * classes + said]++;
         right += truth == said;
         unknown += truth >= classes;
@@ -225,11 +226,11 @@ static double adjusted_rand_index(const run_score *score)
     return (both - chance) / ((known + said) / 2 - chance);
 }
 
-static int score_clusters(run_score *score, truth *known, const run_applied *applied, int64_t clusters)
+static int score_clusters(run_score *score, truth *known, const shoal_application *application, int64_t clusters)
 {
-    const run_columns *columns = &applied->outcome->columns_used;
-    const int32_t *label = shoal_result_tensor(applied->outcome->result, "labels")->values;
-    int status = make_table(score, known->count, clusters, applied->outcome->data_name);
+    const run_columns *columns = &application->outcome->columns_used;
+    const int32_t *label = shoal_result_tensor(application->outcome->result, "labels")->values;
+    int status = make_table(score, known->count, clusters, application->outcome->data_name);
     for (int64_t i = 0; i < known->count && status == SHOAL_OK; i++) {
         known->place[i] = i;
         status =
@@ -246,31 +247,31 @@ static int score_clusters(run_score *score, truth *known, const run_applied *app
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static int score_known(run_score *score, const run_applied *applied)
+static int score_known(run_score *score, const shoal_application *application)
 {
     truth known;
-    int status = find_truth(&known, applied);
-    if (status == SHOAL_OK && applied->model.classes_count > 0)
-        status = score_classes(score, &known, applied);
-    else if (status == SHOAL_OK && applied->model.clusters > 0)
-        status = score_clusters(score, &known, applied, applied->model.clusters);
+    int status = find_truth(&known, application);
+    if (status == SHOAL_OK && application->applied.classes_count > 0)
+        status = score_classes(score, &known, application);
+    else if (status == SHOAL_OK && application->applied.clusters > 0)
+        status = score_clusters(score, &known, application, application->applied.clusters);
     release_truth(&known);
     return status;
 }
 
-int run_score_make(run_score *out, const run_applied *applied)
+int run_score_make(run_score *out, const shoal_application *application)
 {
-    const learn_predictor *predictor = applied->face->predictor;
-    const shoal_outcome *outcome = applied->outcome;
+    const learn_predictor *predictor = application->model->face->predictor;
+    const shoal_outcome *outcome = application->outcome;
     *out = (run_score){0};
     int status = shoal_result_new(&out->facts);
     if (status == SHOAL_OK) {
         shoal_result_set_whole(out->facts, "rows", outcome->rows);
         if (outcome->columns_used.known)
-            status = score_known(out, applied);
+            status = score_known(out, application);
     }
     if (status == SHOAL_OK && predictor->score)
-        status = predictor->score(out->facts, &applied->model, outcome->result, outcome->data,
+        status = predictor->score(out->facts, &application->applied, outcome->result, outcome->data,
                                   (int)outcome->request->place.threads);
     return status;
 }

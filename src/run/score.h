@@ -15,7 +15,7 @@ typedef struct run_score {
 } run_score;
 
 /* Compares predictions with what is known.  Release it whatever came of it. */
-int run_score_make(run_score *out, const run_applied *applied);
+int run_score_make(run_score *out, const shoal_application *application);
 void run_score_release(run_score *score);
 
 /* Lines for people; the table is left out where it would not fit a screen. */

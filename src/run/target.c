@@ -11,6 +11,7 @@
 #include "data/data_address.h"
 #include "data/data_internal.h"
 #include "data/data_missing.h"
+#include "data/data_select.h"
 
 /* Rows are copied this many bytes at a time. */
 enum { AT_ONCE_BYTES = 1 << 20 };
@@ -237,8 +238,10 @@ static int join(shoal_outcome *outcome, const known *from)
                              outcome->data->detail ? outcome->data->detail : "rows", from->path);
     if (status == SHOAL_OK) {
         move_facts(self.joined, outcome->data, from->file);
-        shoal_data_free(&outcome->data);
+        if (!outcome->data_lent)
+            shoal_data_free(&outcome->data);
         outcome->data = self.joined;
+        outcome->data_lent = false;
         outcome->columns++;
         outcome->type = type;
         self.joined = NULL;
@@ -278,12 +281,34 @@ static int open_known(known *out, int64_t needed, bool again)
     return shoal_data_open(&out->file, out->path, &options);
 }
 
+/* What the caller has in memory, as if it were a file.  The words are copied, since the rows will own them. */
+static int open_given(known *out, shoal_data *given)
+{
+    int status = data_alias(&out->file, given);
+    if (status == SHOAL_OK && given->words)
+        status = shoal_data_name_words(out->file, (const char *const *)given->words, given->words_count);
+    return status;
+}
+
+/* Values of the caller that stand for words are used as places in a list. */
+static int check_word_numbers(const known *from, int64_t count)
+{
+    for (int64_t i = 0; i < count && from->file->words; i++)
+        if (!(from->values[i] >= 0 && from->values[i] < (double)from->file->words_count) ||
+            from->values[i] != floor(from->values[i]))
+            return shoal_fail(SHOAL_INVALID,
+                              "%s: row %" PRId64 " is %g, which is not the number of one of %" PRId64 " words",
+                              from->path, i + 1, from->values[i], from->file->words_count);
+    return SHOAL_OK;
+}
+
 static int read_known(known *out, const shoal_outcome *outcome)
 {
     const int64_t needed = source_rows(outcome->data);
+    shoal_data *given = outcome->request->target;
     const void *read = NULL;
     void *scratch = NULL;
-    int status = open_known(out, needed, !run_is_read_once(out->path));
+    int status = given ? open_given(out, given) : open_known(out, needed, !run_is_read_once(out->path));
     if (status < 0)
         return status;
     if (!fits(out->file, needed))
@@ -307,7 +332,7 @@ static int read_known(known *out, const shoal_outcome *outcome)
         if (isinf(out->values[i]))
             status =
                 shoal_fail(SHOAL_INVALID, "%s: row %" PRId64 " is infinite, not a finite number", out->path, i + 1);
-    return status;
+    return status == SHOAL_OK && given ? check_word_numbers(out, needed) : status;
 }
 
 /* Leaves out what belongs to rows that are gone. */
@@ -397,7 +422,7 @@ static int check_classes(const double *labels, int64_t count, int most, const ch
 static int join_file(shoal_outcome *outcome, const char *path)
 {
     known from = {.path = path};
-    outcome->read_once |= run_is_read_once(path);
+    outcome->read_once |= !outcome->request->target && run_is_read_once(path);
     int status = read_known(&from, outcome);
     if (status == SHOAL_OK && outcome->data->gone)
         follow_rows(from.values, outcome->data->gone, outcome->data->source_rows);
@@ -431,7 +456,7 @@ static const char *target_of(const shoal_outcome *outcome)
     const char *given = outcome->request->inputs.target;
     if (outcome->columns_used.model) /* which is applied, to rows that may hold its target still */
         return given;
-    if (!run_is_learning(outcome) || outcome->face->classes_most == 0)
+    if (!run_is_learning(outcome) || outcome->face->classes_most == 0 || outcome->request->target)
         return NULL;
     return given ? given : "";
 }
@@ -455,21 +480,22 @@ static void tell_that_column_counts(const shoal_outcome *outcome, const char *te
 
 int run_target_settle(shoal_outcome *outcome)
 {
-    const char *text = target_of(outcome);
+    const shoal_request *request = outcome->request;
+    const char *text = request->target ? "the target" : target_of(outcome);
     if (!text || !*text)
         return SHOAL_OK;
-    if (shoal_data_target(outcome->data) >= 0) {
+    if (!request->target && shoal_data_target(outcome->data) >= 0) {
         if (is_there(text))
             tell_that_column_counts(outcome, text);
         return SHOAL_OK;
     }
-    if (outcome->request->rows)
+    if (!request->target && request->rows)
         return shoal_fail(SHOAL_USAGE, "--target %s: rows in memory have their target in one of their columns", text);
-    if (run_is_in_store(outcome->request->data))
+    if (request->data && run_is_in_store(request->data))
         return shoal_fail(SHOAL_USAGE,
                           "--target %s: the rows of %s stay in their store, so the target must be one of its columns; "
                           "or fetch it first with shoal store get",
-                          text, outcome->request->data);
+                          text, request->data);
     outcome->columns_used.target_file = true;
     return join_file(outcome, text);
 }

@@ -18,18 +18,18 @@ declare -A headers=([base]="error option version" [data]="error option data" [ke
     [engine]="error option data store learn engine job ranks"
     [launch]="error option store"
     [plan]="error option data learn engine plan"
-    [run]="error option data store learn exec module engine job ranks plan run version"
+    [run]="error option data store learn exec module engine job ranks plan run model version"
     [measure]="error option data store learn engine job plan run kmeans"
     [portable]="error" [mpi]="error ranks"
     [cli]="error option version data store learn kmeans exec module logistic autoencoder engine job ranks plan run \
-        shoal")
+        model shoal")
 # Of learn an engine sees the contract, how partials are merged, how they travel and how what travelled is checked,
 # never a learner; of store its public face.
 declare -A single_files=([engine]="learn/check.h learn/partial.h learn/wire.h")
 # Public headers belong to parts too.
 declare -A part_of=([error]=base [option]=base [version]=base [data]=data [store]=store [learn]=learn [kmeans]=learn
     [exec]=learn [module]=learn [logistic]=learn [autoencoder]=learn [engine]=engine [ranks]=engine [job]=engine
-    [plan]=plan [run]=run [shoal]=cli)
+    [plan]=plan [run]=run [model]=run [shoal]=cli)
 
 failures=0
 complain() {

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <shoal/kmeans.h>
+#include <shoal/model.h>
 #include <shoal/run.h>
 #include <shoal/version.h>
 #include <sys/stat.h>
@@ -431,6 +432,136 @@ static void a_prediction_that_is_resumed_has_its_result_in_the_store(void **stat
     base_remove_folder(file_path("st"));
 }
 
+/* ---- models ------------------------------------------------------------------------------------------------------ */
+
+static const float flowers[][2] = {{1, 2}, {1.5f, 2}, {1, 2.5f}, {7, 1}, {8, 1.5f}, {7.5f, 1}};
+enum { FLOWERS = 6 };
+
+static shoal_data *wrap_flowers(void)
+{
+    shoal_data *data = NULL;
+    assert_int_equal(shoal_data_wrap(&data, flowers, FLOWERS, 2, SHOAL_FLOAT32), SHOAL_OK);
+    return data;
+}
+
+/* Applies the model to rows in memory, into memory. */
+static int apply_to(const shoal_model *model, shoal_data *data, const char *output, void *values, size_t bytes)
+{
+    shoal_application *apply = NULL;
+    int status = shoal_application_new(&apply, model);
+    if (status == SHOAL_OK)
+        status = shoal_application_rows(apply, data, NULL);
+    if (status == SHOAL_OK)
+        status = shoal_application_into(apply, output, values, bytes);
+    if (status == SHOAL_OK)
+        status = shoal_application_run(apply);
+    if (status == SHOAL_OK)
+        assert_ptr_equal(shoal_result_tensor(shoal_application_result(apply), output)->values, values);
+    shoal_application_free(&apply);
+    return status;
+}
+
+static void a_model_is_what_the_run_writes(void **state)
+{
+    const char *path = file_path("model.safetensors");
+    shoal_request *request =
+        request_of("kmeans", (const char *const[][2]){{"clusters", "2"}, {"seed", "4"}, {"model", path}, {0}});
+    shoal_data *data = wrap_flowers();
+    shoal_model *found = NULL, *read = NULL, *copy = NULL;
+    size_t found_size = 0, read_size = 0;
+    int32_t labels[2][FLOWERS];
+    double distances[FLOWERS];
+    (void)state;
+    assert_int_equal(shoal_data_name_columns(data, (const char *const[]){"length", "width"}), SHOAL_OK);
+    assert_int_equal(shoal_request_rows(request, data, NULL), SHOAL_OK);
+    shoal_outcome *outcome = run(request);
+    assert_int_equal(shoal_model_of(&found, outcome), SHOAL_OK);
+    assert_int_equal(shoal_model_open(&read, path), SHOAL_OK);
+    const void *bytes = shoal_model_bytes(found, &found_size), *file = shoal_model_bytes(read, &read_size);
+    assert_int_equal(found_size, read_size);
+    assert_memory_equal(bytes, file, read_size);
+    assert_int_equal(shoal_model_read(&copy, bytes, found_size, "a copy"), SHOAL_OK);
+    assert_string_equal(shoal_model_learner(copy), "kmeans");
+    assert_string_equal(shoal_model_text(copy, "option.seed"), "4");
+    assert_string_equal(shoal_model_column_name(copy, 1), "width");
+    assert_null(shoal_model_column_name(copy, 2));
+    assert_int_equal(shoal_model_columns(copy), 2);
+    shoal_tensor centres;
+    assert_int_equal(shoal_model_tensor(&centres, copy, "centres"), SHOAL_OK);
+    assert_int_equal(centres.shape[0], 2);
+    assert_int_equal(shoal_model_tensor(&centres, copy, "weights"), SHOAL_ABSENT);
+    assert_int_equal(apply_to(found, data, "labels", labels[0], sizeof labels[0]), SHOAL_OK);
+    assert_int_equal(apply_to(copy, data, "labels", labels[1], sizeof labels[1]), SHOAL_OK);
+    assert_memory_equal(labels[0], labels[1], sizeof labels[0]);
+    assert_memory_equal(labels[0], shoal_result_tensor(shoal_outcome_result(outcome), "labels")->values,
+                        sizeof labels[0]);
+    assert_int_equal(apply_to(copy, data, "distances", distances, sizeof distances), SHOAL_OK);
+    for (int i = 0; i < FLOWERS; i++)
+        assert_true(distances[i] > 0 && distances[i] < 1);
+    assert_int_equal(apply_to(copy, data, "distances", distances, sizeof distances - 1), SHOAL_USAGE);
+    assert_non_null(strstr(shoal_error(), "distances: memory of 47 bytes, but 6 rows take 8 bytes each"));
+    assert_int_equal(apply_to(copy, data, "features", distances, sizeof distances), SHOAL_USAGE);
+    assert_int_equal(shoal_model_read(&read, bytes, found_size - 1, "cut short"), SHOAL_INVALID);
+    assert_null(read);
+    shoal_model_free(&found);
+    shoal_model_free(&copy);
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+    shoal_data_free(&data);
+}
+
+static void a_target_may_lie_in_memory(void **state)
+{
+    const double known[FLOWERS] = {1, 1, 1, 0, 0, 0}, wrong[FLOWERS] = {0, 1, 2, 0, 1, 0.5};
+    const char *const words[] = {"rose", "tulip"};
+    shoal_request *request = request_of("logistic", (const char *const[][2]){{"threads", "1"}, {0}});
+    shoal_data *data = wrap_flowers(), *target = NULL, *bad = NULL;
+    shoal_application *apply = NULL;
+    shoal_outcome *outcome = NULL;
+    shoal_model *model = NULL;
+    shoal_tensor about;
+    double labels[FLOWERS], probabilities[FLOWERS][2];
+    (void)state;
+    assert_int_equal(shoal_data_wrap(&target, known, FLOWERS, 1, SHOAL_FLOAT64), SHOAL_OK);
+    assert_int_equal(shoal_data_name_words(target, words, 2), SHOAL_OK);
+    assert_int_equal(shoal_request_rows(request, data, NULL), SHOAL_OK);
+    assert_int_equal(shoal_request_target(request, target), SHOAL_OK);
+    outcome = run(request);
+    assert_int_equal(shoal_model_of(&model, outcome), SHOAL_OK);
+    assert_string_equal(shoal_model_class_name(model, 1), "tulip");
+    assert_int_equal(apply_to(model, data, "labels", labels, sizeof labels), SHOAL_OK);
+    assert_memory_equal(labels, known, sizeof known);
+    assert_int_equal(shoal_application_new(&apply, model), SHOAL_OK);
+    assert_int_equal(shoal_application_output(&about, apply, "probabilities"), SHOAL_USAGE);
+    assert_int_equal(shoal_application_rows(apply, data, NULL), SHOAL_OK);
+    assert_int_equal(shoal_application_load(apply), SHOAL_OK);
+    assert_int_equal(shoal_application_load(apply), SHOAL_USAGE);
+    assert_int_equal(shoal_application_output(&about, apply, "probabilities"), SHOAL_OK);
+    assert_int_equal(about.type, SHOAL_FLOAT64);
+    assert_int_equal(about.shape[0], FLOWERS);
+    assert_int_equal(about.shape[1], 2);
+    assert_int_equal(shoal_application_into(apply, "probabilities", probabilities, sizeof probabilities), SHOAL_OK);
+    assert_int_equal(shoal_application_run(apply), SHOAL_OK);
+    for (int i = 0; i < FLOWERS; i++)
+        assert_true((probabilities[i][1] > 0.5) == (known[i] == 1));
+    shoal_application_free(&apply);
+    shoal_outcome_free(&outcome);
+    assert_int_equal(shoal_data_wrap(&bad, wrong, FLOWERS, 1, SHOAL_FLOAT64), SHOAL_OK);
+    assert_int_equal(shoal_data_name_words(bad, words, 2), SHOAL_OK);
+    assert_int_equal(shoal_request_target(request, bad), SHOAL_OK);
+    assert_int_equal(shoal_request_run(&outcome, request), SHOAL_INVALID);
+    assert_string_equal(shoal_error(), "the target: row 3 is 2, which is not the number of one of 2 words");
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+    shoal_request *clusters = request_of("kmeans", (const char *const[][2]){{0}});
+    assert_int_equal(shoal_request_target(clusters, target), SHOAL_USAGE);
+    shoal_request_free(&clusters);
+    shoal_model_free(&model);
+    shoal_data_free(&bad);
+    shoal_data_free(&target);
+    shoal_data_free(&data);
+}
+
 int main(void)
 {
     setenv("SHOAL_HISTORY", "off", 1);
@@ -445,6 +576,8 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_told),
         cmocka_unit_test_setup_teardown(a_request_may_change_between_runs, folder_setup, folder_teardown),
         cmocka_unit_test(parameters_are_read_for_every_run),
+        cmocka_unit_test_setup_teardown(a_model_is_what_the_run_writes, folder_setup, folder_teardown),
+        cmocka_unit_test(a_target_may_lie_in_memory),
         cmocka_unit_test(what_comes_from_two_places_is_refused),
         cmocka_unit_test_setup_teardown(a_program_that_is_not_shoal_is_refused_before_there_is_a_job, folder_setup,
                                         folder_teardown),

@@ -244,6 +244,14 @@ static void settle_precision(learn_applied *applied, const learn_rows *rows)
         config->precision = rows->type == SHOAL_FLOAT64 ? 2 : 1;
 }
 
+static void shape_features(int64_t *columns, shoal_type *type, const learn_applied *applied, const char *output)
+{
+    const shoal_features_config *config = applied->config;
+    (void)output;
+    *columns = config->hidden;
+    *type = config->precision == 2 ? SHOAL_FLOAT64 : SHOAL_FLOAT32;
+}
+
 static double mean_of(const shoal_tensor *features)
 {
     int64_t count = features->shape[0] * features->shape[1];
@@ -295,6 +303,7 @@ static const learn_predictor predictor = {
     .load = load,
     .load_ended = load_ended,
     .settle = settle_precision,
+    .shape = shape_features,
     .summarise = summarise_features,
     .tell = tell_features,
     .score = score,

@@ -60,7 +60,6 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
 {
     bayes_predict_config *config = out->config;
     (void)path;
-    config->probabilities = out->wanted[PROBABILITIES];
     int status = learn_model_file_vector(&out->values[0], &config->classes_count, model, "classes");
     if (status == SHOAL_OK)
         status = learn_model_file_matrix(&out->values[1], &config->classes_count, &config->columns, model, "means");
@@ -77,6 +76,18 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
     return status;
 }
 
+static void settle_wanted(learn_applied *applied, const learn_rows *rows)
+{
+    (void)rows;
+    ((bayes_predict_config *)applied->config)->probabilities = applied->wanted[PROBABILITIES];
+}
+
+static void shape_probabilities(int64_t *columns, shoal_type *type, const learn_applied *applied, const char *output)
+{
+    (void)type, (void)output;
+    *columns = applied->classes_count;
+}
+
 static void summarise_labels(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
 {
     learn_say_classes(lines, result, applied);
@@ -91,6 +102,8 @@ static const learn_predictor predictor = {
     .algorithm = &bayes_predict_algorithm,
     .outputs = predictions,
     .load = load,
+    .settle = settle_wanted,
+    .shape = shape_probabilities,
     .summarise = summarise_labels,
     .tell = tell_labels,
     .hint = learn_classes_hint,

@@ -184,13 +184,18 @@ static const learn_output predictions[] = {
 static int load(learn_applied *out, const learn_model_file *model, const char *path)
 {
     shoal_predict_config *config = out->config;
-    config->distances = out->wanted[DISTANCES];
     int status = model ? learn_model_file_matrix(&out->values[0], &config->k, &config->columns, model, "centres")
                        : data_read_float64(&out->values[0], &config->k, &config->columns, path);
     config->centres = out->values[0];
     out->columns = config->columns;
     out->clusters = config->k;
     return status;
+}
+
+static void settle_wanted(learn_applied *applied, const learn_rows *rows)
+{
+    (void)rows;
+    ((shoal_predict_config *)applied->config)->distances = applied->wanted[DISTANCES];
 }
 
 static void summarise_labels(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
@@ -220,6 +225,7 @@ static const learn_predictor predictor = {
     .algorithm = &shoal_kmeans_predict,
     .outputs = predictions,
     .load = load,
+    .settle = settle_wanted,
     .summarise = summarise_labels,
     .tell = tell_labels,
     .score = score,

@@ -95,7 +95,6 @@ static const learn_output predictions[] = {
 static int load(learn_applied *out, const learn_model_file *model, const char *path)
 {
     shoal_logistic_predict_config *config = out->config;
-    config->probabilities = out->wanted[PROBABILITIES];
     int status = learn_model_file_vector(&out->values[0], &config->classes_count, model, "classes");
     if (status == SHOAL_OK && config->classes_count < 2)
         status = shoal_fail(SHOAL_INVALID, "%s: tensor 'classes' has one value; at least two classes are needed", path);
@@ -113,6 +112,18 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
     return status;
 }
 
+static void settle_wanted(learn_applied *applied, const learn_rows *rows)
+{
+    (void)rows;
+    ((shoal_logistic_predict_config *)applied->config)->probabilities = applied->wanted[PROBABILITIES];
+}
+
+static void shape_probabilities(int64_t *columns, shoal_type *type, const learn_applied *applied, const char *output)
+{
+    (void)type, (void)output;
+    *columns = applied->classes_count;
+}
+
 static void summarise_labels(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
 {
     learn_say_classes(lines, result, applied);
@@ -127,6 +138,8 @@ static const learn_predictor predictor = {
     .algorithm = &shoal_logistic_predict,
     .outputs = predictions,
     .load = load,
+    .settle = settle_wanted,
+    .shape = shape_probabilities,
     .summarise = summarise_labels,
     .tell = tell_labels,
     .hint = learn_classes_hint,
