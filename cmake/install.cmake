@@ -28,6 +28,8 @@ install(FILES ${PROJECT_BINARY_DIR}/shoalConfig.cmake ${PROJECT_BINARY_DIR}/shoa
 
 # The prefix is found from the file's own place, so that an installed tree may be moved.
 file(RELATIVE_PATH prefix_from_pc /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+list(TRANSFORM codecs_libraries PREPEND "-l" OUTPUT_VARIABLE codecs_flags)
+string(REPLACE ";" " " codecs_flags "${codecs_flags} ")
 configure_file(cmake/shoal.pc.in ${PROJECT_BINARY_DIR}/shoal.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/shoal.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

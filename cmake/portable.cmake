@@ -3,7 +3,8 @@
 #   portable/shoal          needs the C library and nothing else
 #   portable/shoal-static   needs nothing: for machines with another C library, or an older one; loads no modules
 #
-# Stores of the cloud are left out, since libcurl and what it stands on have no static form.  Where static libraries are
+# Stores of the cloud are left out, since libcurl and what it stands on have no static form, and so are the libraries
+# of compressed files but zlib, so that the programs stay small.  Where static libraries are
 # missing, so are these programs.
 set(portable_libraries "")
 foreach(name png16 jpeg z jansson sqlite3 crypto)
@@ -19,8 +20,9 @@ foreach(name png16 jpeg z jansson sqlite3 crypto)
 endforeach()
 
 set(cloud "/src/store/(azure/|s3/|http|xml|store_parallel)[a-z0-9_]*\\.c\\.o$")
-set(objects "$<FILTER:$<TARGET_OBJECTS:shoal_objects>,EXCLUDE,${cloud}>" $<TARGET_OBJECTS:shoal>
-    src/portable/no_cloud.c)
+set(codecs "/(src/data/data_|src/portable/no_)(xz|bzip2|zstd)\\.c\\.o$")
+set(objects "$<FILTER:$<TARGET_OBJECTS:shoal_objects>,EXCLUDE,${cloud}|${codecs}>" $<TARGET_OBJECTS:shoal>
+    src/portable/no_cloud.c src/portable/no_xz.c src/portable/no_bzip2.c src/portable/no_zstd.c)
 
 add_executable(portable_shared ${objects})
 set_target_properties(portable_shared PROPERTIES OUTPUT_NAME shoal ENABLE_EXPORTS ON)

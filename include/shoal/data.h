@@ -142,7 +142,7 @@ SHOAL_API void shoal_convert_float64(double *out, const void *values, shoal_type
 SHOAL_API int shoal_npy_write(const char *path, const void *values, shoal_type type, int rank, const int64_t *shape);
 
 /* Copies a data set to `path`, in the format its ending names: .npy, .csv, .tsv, .txt (space), .idx, .raw or .bin,
- * text and .idx also with .gz.  Written under a temporary name and renamed into place. */
+ * text and .idx also with .gz, .xz, .bz2 or .zst.  Written under a temporary name and renamed into place. */
 SHOAL_API int shoal_data_write(shoal_data *data, const char *path);
 
 #ifdef __cplusplus

@@ -13,7 +13,8 @@ typedef struct settings {
 static const shoal_option convert_rows[] = {
     {"format", 'f', SHOAL_OPTION_TEXT, offsetof(settings, format), "FORMAT",
      .help =
-         "format to write: npy, csv, tsv, txt, idx, raw or bin, text and idx also with .gz as in csv.gz (default: by "
+         "format to write: npy, csv, tsv, txt, idx, raw or bin, text and idx also with .gz, .xz, .bz2 or .zst as in "
+         "csv.gz (default: by "
          "the ending of OUT)"},
     {0},
 };
@@ -52,7 +53,8 @@ static int run_convert(void *from_main, const char *const *word, int words)
 
 static const char *const convert_description[] = {"Writes the rows of IN to OUT in the format that the ending of OUT "
                                                   "names: .npy, .csv, .tsv, .txt (spaces), .idx, .raw "
-                                                  "or .bin, text and .idx also with .gz; --format names it for a pipe "
+                                                  "or .bin, text and .idx also with .gz, .xz, .bz2 or .zst; --format "
+                                                  "names it for a pipe "
                                                   "or any other name. Values keep their type where the format can hold "
                                                   "it. OUT appears when it is whole; until then an old file of that "
                                                   "name stays.",

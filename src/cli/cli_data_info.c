@@ -378,7 +378,8 @@ static int run_info(void *from_main, const char *const *word, int words)
 static const char *const info_description[] = {
     "Prints the format, shape and type of data sets. Formats are recognised by their content: .npy (any version, "
     "byte order and order of axes), IDX as MNIST has it, text with commas, tabs, semicolons or spaces and an optional "
-    "header line, each of these also compressed by gzip; raw values with --cols and --type; and generated data, named "
+    "header line, each of these also compressed by gzip, xz, bzip2 or zstd; raw values with --cols and --type; and "
+    "generated data, named "
     "gen:uniform?... or gen:blobs?...",
     "gen:uniform?rows=N&cols=N&seed=N has values between 0 and 1, gen:blobs?rows=N&cols=N&seed=N&centres=N&spread=X "
     "has rows around random centres. Any row of it can be made alone, so that it takes no memory.",

@@ -9,8 +9,9 @@ static const cli_note data_notes[] = {
      "(az://, s3://), or gen: to generate rows. The format is found from the content, not from the name."},
     {"shoal data info FILE", "print what is in it: format, rows, columns, types, names"},
     {".npy", "numpy's arrays of one, two or more dimensions; the first is the row"},
-    {"text", "CSV, TSV, or numbers separated by spaces or semicolons; gzipped files are read as they are"},
-    {"IDX", "the format of MNIST; gzipped files are read as they are"},
+    {"text", "CSV, TSV, or numbers separated by spaces or semicolons; compressed files (gzip, xz, bzip2, "
+             "zstd) are read as they are"},
+    {"IDX", "the format of MNIST; compressed files are read as they are"},
     {"svmlight", "label index:value ..., made dense; the label is the target"},
     {"raw values", "files without a header: --type float32 --cols 100"},
     {"gen:blobs?rows=1e6&cols=16", "generated rows, to try things out; also gen:uniform"},
@@ -39,8 +40,8 @@ static const cli_note target_notes[] = {
 static const cli_note output_notes[] = {
     {NULL, "The ending of a file decides what is written to it. An unknown ending is refused before the run."},
     {".npy", "an array for numpy"},
-    {".csv, .tsv, .txt", "text; also gzipped: .csv.gz"},
-    {".idx", "IDX; also gzipped: .idx.gz"},
+    {".csv, .tsv, .txt", "text; also compressed: .csv.gz, .csv.xz, .csv.bz2, .csv.zst"},
+    {".idx", "IDX; also compressed: .idx.gz"},
     {".safetensors", "a model, for shoal predict"},
     {".png, .svg", "a picture"},
     {".jsonl", "a trace: one JSON object for each round"},

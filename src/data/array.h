@@ -3,7 +3,8 @@
  *     const int64_t shape[] = {rows, columns};
  *     data_array_write("centres.csv", &(data_array){.values = centres, SHOAL_FLOAT64, 2, shape});
  *
- * Formats are .npy, .csv, .tsv, .txt (blanks), .idx, .raw and .bin; text and .idx may be gzipped (.csv.gz).  "-" is
+ * Formats are .npy, .csv, .tsv, .txt (blanks), .idx, .raw and .bin; text and .idx may be compressed (.csv.gz, .csv.xz,
+ * .csv.bz2, .csv.zst).  "-" is
  * standard output, as .csv; devices and pipes have no ending and get .npy.  Text has one line for each entry of the
  * first dimension, with all others side by side, which is how data files of more dimensions are read. */
 #ifndef DATA_ARRAY_H
@@ -12,7 +13,7 @@
 #include <stdint.h>
 #include <shoal/data.h>
 
-#define DATA_ARRAY_ENDINGS ".npy, .csv, .tsv, .txt, .idx, .raw or .bin (text and .idx also with .gz)"
+#define DATA_ARRAY_ENDINGS ".npy, .csv, .tsv, .txt, .idx, .raw or .bin (text and .idx also with .gz, .xz, .bz2 or .zst)"
 
 /* What codes mean: names of classes.  UTF-8; a byte that is not becomes a lone surrogate in .npy, as Python has it. */
 typedef struct data_codes {

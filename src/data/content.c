@@ -40,17 +40,19 @@ static const char *endings_of(data_content_kind kind)
     }
 }
 
-/* The format of an array: "csv", "csv.gz"; NULL for what is not an array. */
+/* The format of an array as a path ends in it: "csv", "csv.gz"; NULL for what is not an array. */
 static const char *array_format(const char *path, const data_content *content)
 {
-    static const char *const formats[] = {"npy",    "csv",    "tsv",    "txt", "idx", "csv.gz",
-                                          "tsv.gz", "txt.gz", "idx.gz", "raw", "bin"};
+    static const char *const formats[] = {"npy", "csv", "tsv", "txt", "idx", "raw", "bin"};
     if (content->format)
         return content->format;
+    size_t length = strlen(path);
+    const data_codec *codec = data_codec_of_name(path, length);
+    length -= codec ? strlen(codec->ending) : 0;
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        size_t length = strlen(path), end = strlen(formats[i]);
-        if (length > end + 1 && path[length - end - 1] == '.' && strcmp(path + length - end, formats[i]) == 0)
-            return formats[i];
+        size_t end = strlen(formats[i]);
+        if (length > end + 1 && path[length - end - 1] == '.' && memcmp(path + length - end, formats[i], end) == 0)
+            return path + length - end;
     }
     return NULL;
 }
@@ -87,12 +89,12 @@ typedef struct holding {
     enum { HOLDS_OTHER, HOLDS_NPY, HOLDS_IDX, HOLDS_PNG, HOLDS_SVG, HOLDS_TENSORS, HOLDS_TRACE, HOLDS_TEXT } what;
     char type[24]; /* "float64", "words"; "" when it is unknown */
     int rank;
-    bool gzip;
-    bool ours;           /* of a picture: it says that this program made it */
-    char learner[64];    /* of tensors; "" for none */
-    char *start;         /* of the file, and a newline and NUL; freed with the struct */
-    content_text text;   /* the start, without that newline */
-    content_table table; /* of text */
+    const data_codec *codec; /* that it is compressed by, or NULL */
+    bool ours;               /* of a picture: it says that this program made it */
+    char learner[64];        /* of tensors; "" for none */
+    char *start;             /* of the file, and a newline and NUL; freed with the struct */
+    content_text text;       /* the start, without that newline */
+    content_table table;     /* of text */
 } holding;
 
 /* Whether the header of an .npy file is that of words in one dimension: 'descr': '<U5', ... 'shape': (120,) */
@@ -203,7 +205,7 @@ static int find_holding(holding *out, const char *path, char delimiter)
         if (data_source_read(&got, &source, out->start, FIRST_BYTES) == SHOAL_OK && got > 0) {
             out->start[got] = '\n';
             out->text = (content_text){out->start, got, got < FIRST_BYTES, delimiter};
-            out->gzip = source.gunzip != NULL;
+            out->codec = data_source_codec(&source);
             look(out, path);
         }
         data_source_close(&source);
@@ -236,8 +238,9 @@ static void describe(char *out, size_t size, const holding *holds)
     case HOLDS_TEXT: data_content_text_describe(out, size, &holds->table); break;
     default: snprintf(out, size, "unknown bytes");
     }
-    if (holds->gzip && strlen(out) + 10 < size)
-        strcat(out, ", gzipped");
+    const size_t used = strlen(out);
+    if (holds->codec)
+        snprintf(out + used, size - used, ", compressed by %s", holds->codec->name);
 }
 
 /* ---- whether it may be replaced ---------------------------------------------------------------------------------- */
@@ -258,7 +261,7 @@ static bool fits_raw(const holding *holds, const char *path, const data_content 
     shoal_type type;
     struct stat info;
     size_t bytes = 1;
-    if (holds->what != HOLDS_OTHER || holds->gzip || content->rows == 0 || stat(path, &info) < 0)
+    if (holds->what != HOLDS_OTHER || holds->codec || content->rows == 0 || stat(path, &info) < 0)
         return false;
     if (content->type && content->columns > 0 &&
         (shoal_type_parse(&type, content->type) < 0 ||
@@ -273,7 +276,7 @@ static bool fits_array(const holding *holds, const char *path, const data_conten
 {
     const bool typed = !content->type || strcmp(content->type, holds->type) == 0;
     const bool flat = holds->rank == 1 && content->columns == 1; /* one column is a row of values in IDX */
-    if (holds->gzip != base_text_ends(format, ".gz"))
+    if (holds->codec != data_codec_of_name(format, strlen(format)))
         return false;
     if (is_text_format(format))
         return holds->what == HOLDS_TEXT && data_content_text_fits(&holds->text, content);
@@ -360,7 +363,7 @@ int data_content_check_old(const char *option, const char *path, const data_cont
 int data_content_beside(char **out, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *point = strrchr(name, '.');
-    if (point && strcmp(point, ".gz") == 0)
+    if (point && data_codec_of_name(name, strlen(name)))
         for (const char *at = point; at-- > name;)
             if (*at == '.') {
                 point = at;

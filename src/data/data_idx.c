@@ -77,8 +77,7 @@ static int open_idx(shoal_data *data, data_source *source, const shoal_data_opti
     if (status == SHOAL_OK)
         status = data_take_values(data, source, &layout);
     if (status == SHOAL_OK)
-        status =
-            base_format(&data->detail, "IDX of %s%s, %s", shape_text, source->gunzip ? ", gzip" : "", data_kept(data));
+        status = base_format(&data->detail, "IDX of %s%s, %s", shape_text, data_source_detail(source), data_kept(data));
     return status;
 }
 

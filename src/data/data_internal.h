@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/mapped.h"
+#include "data_codec.h"
 #include "data_members.h"
 
 /* ---- data_buffer.c: memory that becomes an unnamed temporary file when it grows large ---------------------------- */
@@ -40,25 +41,48 @@ void data_buffer_trim(data_buffer *buffer);
 bool data_buffer_is_file(const data_buffer *buffer);
 void data_buffer_release(data_buffer *buffer);
 
-/* ---- data_source.c: the bytes of a file, a pipe or standard input, gunzipped where needed ------------------------ */
+/* ---- data_source.c: the bytes of a file, a pipe or standard input, decompressed where needed --------------------- */
 
 enum { DATA_HEAD_BYTES = 4096 };
+
+/* A part of a file that is a file in itself: a member of a zip file. */
+typedef struct data_part {
+    size_t first;                   /* where it begins in the file */
+    size_t packed;                  /* bytes there */
+    size_t size;                    /* and of its content */
+    uint32_t crc;                   /* of its content, as zlib's crc32 has it */
+    const struct data_coder *coder; /* that the content is compressed by; NULL for none */
+} data_part;
 
 typedef struct data_source {
     const char *path; /* for messages; not owned */
     int descriptor;
-    bool mappable;                       /* a plain file of known size, not compressed */
-    size_t file_size;                    /* when mappable */
+    bool mappable;                       /* a plain file of known size, not compressed, or such a part of one */
+    size_t file_size;                    /* of the whole file, when mappable */
+    size_t content_size;                 /* of what can be read, when mappable */
     size_t position;                     /* how much of the content was handed out */
     size_t head_size;                    /* the first bytes, read ahead to recognise the format */
     unsigned char head[DATA_HEAD_BYTES]; /* handed out again by data_source_read */
-    struct data_gunzip *gunzip;          /* NULL for what is not compressed */
+    struct data_decoding *decoding;      /* NULL for what is not compressed */
     const unsigned char *memory;         /* the content itself, if it is not a file; otherwise NULL */
     size_t memory_size;
+    bool is_part;
+    data_part part;   /* of it */
+    size_t part_read; /* bytes of it */
+    uint32_t crc;     /* of what was handed out of it */
 } data_source;
 
-/* "-" is standard input.  With `gunzip`, content that starts like gzip is decompressed.  Closed if it fails. */
-int data_source_open(data_source *source, const char *path, bool gunzip);
+/* "-" is standard input.  With `decompress`, content that starts like a compressed file is decompressed.  Closed if it
+ * fails. */
+int data_source_open(data_source *source, const char *path, bool decompress);
+/* A part of an open file, which messages call `path`.  When its end is reached, size and checksum are compared. */
+int data_source_of_part(data_source *source, const data_source *file, const char *path, const data_part *part);
+/* Whether all of a part was read, and what was read is what the file says: SHOAL_INVALID if not. */
+int data_source_check_part(const data_source *source);
+/* What the content is compressed by; NULL if it is not, or is a part. */
+const data_codec *data_source_codec(const data_source *source);
+/* The same in the detail of a data set: ", gzip", or "". */
+const char *data_source_detail(const data_source *source);
 /* Bytes that are there already, as if they were a file's. */
 void data_source_of_bytes(data_source *source, const char *path, const void *bytes, size_t size);
 /* Reads up to `size` bytes; *got is less only at the end of the content. */
@@ -117,15 +141,16 @@ bool data_write_has_header(const shoal_data *data);
 /* Whether text has a word in quotes, because it could be taken for something else without them. */
 bool data_write_quotes(const char *word);
 
-/* ---- data_sink.c: output, gzipped where wanted ------------------------------------------------------------------- */
+/* ---- data_sink.c: output, compressed where wanted ---------------------------------------------------------------- */
 
 typedef struct data_sink {
     base_output *output;
-    const char *path;       /* for messages; not owned */
-    struct data_gzip *gzip; /* NULL for what is not compressed */
+    const char *path;               /* for messages; not owned */
+    struct data_encoding *encoding; /* NULL for what is not compressed */
 } data_sink;
 
-int data_sink_open(data_sink *sink, const char *path, bool gzip);
+/* Compressed by `codec`; NULL: as it is. */
+int data_sink_open(data_sink *sink, const char *path, const data_codec *codec);
 int data_sink_write(data_sink *sink, const void *bytes, size_t size);
 /* Ends the compression and renames the file into place. */
 int data_sink_commit(data_sink *sink);

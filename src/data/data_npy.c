@@ -252,7 +252,7 @@ static int describe(shoal_data *data, const npy_header *header, const data_sourc
                        one_byte ? ""
                        : little ? ", little-endian"
                                 : ", big-endian",
-                       source->gunzip ? ", gzip" : "", data_kept(data));
+                       data_source_detail(source), data_kept(data));
 }
 
 static int read_header_and_shape(npy_header *header, shoal_data *data, data_source *source)

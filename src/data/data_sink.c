@@ -1,83 +1,72 @@
-/* Output that replaces its target when whole, gzipped where wanted.  See data_internal.h. */
+/* Output that replaces its target when whole, compressed where wanted.  See data_internal.h. */
 #include "data_internal.h"
-
-#include <zlib.h>
 
 #include "base/memory.h"
 
-enum { GZIP_OUTPUT_BYTES = 128 << 10 };
+enum { OUTPUT_BYTES = 128 << 10 };
 
-struct data_gzip {
-    z_stream stream;
-    unsigned char output[GZIP_OUTPUT_BYTES];
+struct data_encoding {
+    const struct data_coder *coder;
+    void *state;
+    unsigned char output[OUTPUT_BYTES];
 };
 
-static int gzip_new(data_sink *sink)
+static int encoding_new(data_sink *sink, const data_codec *codec)
 {
-    struct data_gzip *gzip = NULL;
-    int status = base_alloc(&gzip, 1, sizeof *gzip, "compression");
+    struct data_encoding *encoding = NULL;
+    int status = data_codec_check(codec, sink->path, true);
+    if (status == SHOAL_OK)
+        status = base_alloc(&encoding, 1, sizeof *encoding, "compression");
     if (status < 0)
         return status;
-    data_zlib_init(&gzip->stream);
-    enum { GZIP_HEADER = 16, MEMORY_LEVEL = 8 };
-    if (deflateInit2(&gzip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + GZIP_HEADER, MEMORY_LEVEL,
-                     Z_DEFAULT_STRATEGY) != Z_OK) {
-        base_free(&gzip);
-        return shoal_fail(SHOAL_MEMORY, "%s: out of memory for compression", sink->path);
-    }
-    sink->gzip = gzip;
-    return SHOAL_OK;
-}
-
-/* Compresses what the stream was given and writes what comes out. */
-static int drain(data_sink *sink, int flush)
-{
-    z_stream *stream = &sink->gzip->stream;
-    int status = SHOAL_OK, result;
-    do {
-        stream->next_out = sink->gzip->output;
-        stream->avail_out = sizeof sink->gzip->output;
-        result = deflate(stream, flush);
-        status = base_output_write(sink->output, sink->gzip->output, sizeof sink->gzip->output - stream->avail_out);
-    } while (status == SHOAL_OK && (flush == Z_FINISH ? result != Z_STREAM_END : stream->avail_out == 0));
+    encoding->coder = *codec->coder;
+    status = encoding->coder->encode_new(&encoding->state, sink->path);
+    if (status < 0)
+        base_free(&encoding);
+    sink->encoding = encoding;
     return status;
 }
 
-int data_sink_open(data_sink *sink, const char *path, bool gzip)
+/* Compresses bytes and writes what comes out; with `last`, all that is left. */
+static int encode_some(data_sink *sink, const void *bytes, size_t size, bool last)
+{
+    struct data_encoding *encoding = sink->encoding;
+    data_coding coding = {.in = bytes, .in_size = size, .last = last};
+    int status = SHOAL_OK;
+    do {
+        coding.out = encoding->output;
+        coding.out_size = sizeof encoding->output;
+        status = encoding->coder->encode(encoding->state, &coding, sink->path);
+        if (status == SHOAL_OK)
+            status = base_output_write(sink->output, encoding->output, sizeof encoding->output - coding.out_size);
+    } while (status == SHOAL_OK && (last ? !coding.ended : coding.in_size > 0 || coding.out_size == 0));
+    return status;
+}
+
+int data_sink_open(data_sink *sink, const char *path, const data_codec *codec)
 {
     *sink = (data_sink){.path = path};
-    int status = gzip ? gzip_new(sink) : SHOAL_OK;
+    int status = codec ? encoding_new(sink, codec) : SHOAL_OK;
     return status < 0 ? status : base_output_open(&sink->output, path);
 }
 
 int data_sink_write(data_sink *sink, const void *bytes, size_t size)
 {
-    if (!sink->gzip)
+    if (!sink->encoding)
         return base_output_write(sink->output, bytes, size);
-    z_stream *stream = &sink->gzip->stream;
-    int status = SHOAL_OK;
-    const unsigned char *at = bytes;
-    while (status == SHOAL_OK && size > 0) {
-        uInt step = size > (1u << 30) ? 1u << 30 : (uInt)size;
-        stream->next_in = (unsigned char *)at;
-        stream->avail_in = step;
-        status = drain(sink, Z_NO_FLUSH);
-        at += step;
-        size -= step;
-    }
-    return status;
+    return size > 0 ? encode_some(sink, bytes, size, false) : SHOAL_OK;
 }
 
 int data_sink_commit(data_sink *sink)
 {
-    int status = sink->gzip ? drain(sink, Z_FINISH) : SHOAL_OK;
+    int status = sink->encoding ? encode_some(sink, "", 0, true) : SHOAL_OK;
     return status < 0 ? status : base_output_commit(&sink->output);
 }
 
 void data_sink_close(data_sink *sink)
 {
-    if (sink->gzip)
-        deflateEnd(&sink->gzip->stream);
-    base_free(&sink->gzip);
+    if (sink->encoding)
+        sink->encoding->coder->encode_free(&sink->encoding->state);
+    base_free(&sink->encoding);
     base_output_discard(&sink->output);
 }

@@ -1,7 +1,8 @@
-/* The bytes of a file, a pipe or standard input, gunzipped where needed.  See data_internal.h.
+/* The bytes of a file, of a part of one, of a pipe or of standard input, decompressed where needed.  See
+ * data_internal.h.
  *
  * Reading is by read(2), so that a file that shrinks meanwhile is a short file and not a signal; only
- * data_source_map maps.  Gzip members may follow each other, and zero bytes may pad the end. */
+ * data_source_map maps.  Compressed streams may follow each other, and zero bytes may pad the end. */
 #include "data_internal.h"
 
 #include <errno.h>
@@ -14,118 +15,139 @@
 #include "base/io.h"
 #include "base/memory.h"
 
-enum { GUNZIP_INPUT_BYTES = 128 << 10 };
+enum { INPUT_BYTES = 128 << 10 };
 
-struct data_gunzip {
-    z_stream stream;
-    bool in_member;   /* between a member's first and last byte */
-    bool input_ended; /* read(2) has said so */
-    unsigned char input[GUNZIP_INPUT_BYTES];
+struct data_decoding {
+    const struct data_coder *coder;
+    void *state;
+    const char *name;
+    const data_codec *codec; /* NULL for a part, after whose stream none follows */
+    bool in_stream;          /* between a stream's first and last byte */
+    bool input_ended;
+    const unsigned char *next; /* of the input */
+    size_t left;
+    unsigned char input[INPUT_BYTES];
 };
 
-static int read_descriptor(size_t *got, const data_source *source, void *out, size_t size)
+/* The next bytes as they are in the file. */
+static int read_input(size_t *got, data_source *source, void *out, size_t size)
 {
-    int error = base_read_all(source->descriptor, out, size, got);
+    int error;
+    if (source->is_part) {
+        const size_t left = source->part.packed - source->part_read;
+        error = base_read_all_at(source->descriptor, out, size < left ? size : left,
+                                 (int64_t)(source->part.first + source->part_read), got);
+        source->part_read += *got;
+    } else {
+        error = base_read_all(source->descriptor, out, size, got);
+    }
     return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", source->path) : SHOAL_OK;
 }
 
-static int gunzip_new(data_source *source)
+/* ---- decompression ----------------------------------------------------------------------------------------------- */
+
+/* What was read ahead is the start of the input. */
+static int decoding_new(data_source *source, const struct data_coder *coder, const char *name, const data_codec *codec)
 {
-    struct data_gunzip *gunzip = NULL;
-    int status = base_alloc(&gunzip, 1, sizeof *gunzip, "decompression");
+    struct data_decoding *decoding = NULL;
+    int status = base_alloc(&decoding, 1, sizeof *decoding, "decompression");
     if (status < 0)
         return status;
-    data_zlib_init(&gunzip->stream);
-    enum { ONLY_GZIP = 16 };
-    if (inflateInit2(&gunzip->stream, MAX_WBITS + ONLY_GZIP) != Z_OK) {
-        base_free(&gunzip);
-        return shoal_fail(SHOAL_MEMORY, "%s: out of memory for decompression", source->path);
+    if ((status = coder->decode_new(&decoding->state, source->path)) < 0) {
+        base_free(&decoding);
+        return status;
     }
-    memcpy(gunzip->input, source->head, source->head_size);
-    gunzip->stream.next_in = gunzip->input;
-    gunzip->stream.avail_in = (uInt)source->head_size;
-    gunzip->in_member = true;
-    source->gunzip = gunzip;
+    memcpy(decoding->input, source->head, source->head_size);
+    decoding->coder = coder;
+    decoding->name = name;
+    decoding->codec = codec;
+    decoding->next = decoding->input;
+    decoding->left = source->head_size;
+    decoding->in_stream = true;
+    source->decoding = decoding;
     source->head_size = 0;
     return SHOAL_OK;
 }
 
-static void gunzip_free(data_source *source)
+static void decoding_free(data_source *source)
 {
-    if (source->gunzip)
-        inflateEnd(&source->gunzip->stream);
-    base_free(&source->gunzip);
+    if (source->decoding)
+        source->decoding->coder->decode_free(&source->decoding->state);
+    base_free(&source->decoding);
 }
 
-static int refill_gunzip(data_source *source)
+/* Reads more input behind what is left of it. */
+static int refill(data_source *source)
 {
-    struct data_gunzip *gunzip = source->gunzip;
+    struct data_decoding *decoding = source->decoding;
     size_t got;
-    int status = read_descriptor(&got, source, gunzip->input, sizeof gunzip->input);
-    gunzip->stream.next_in = gunzip->input;
-    gunzip->stream.avail_in = (uInt)got;
-    gunzip->input_ended = got == 0;
+    memmove(decoding->input, decoding->next, decoding->left);
+    decoding->next = decoding->input;
+    int status = read_input(&got, source, decoding->input + decoding->left, sizeof decoding->input - decoding->left);
+    decoding->left += got;
+    decoding->input_ended = got == 0;
     return status;
 }
 
-/* After a member: skips padding and starts the next one, if there is one. */
-static int start_next_member(data_source *source)
+/* After a stream: skips padding and starts the next one, if there is one. */
+static int start_next_stream(data_source *source)
 {
-    struct data_gunzip *gunzip = source->gunzip;
-    z_stream *stream = &gunzip->stream;
-    for (; stream->avail_in && *stream->next_in == 0; stream->avail_in--)
-        stream->next_in++;
-    if (stream->avail_in == 0)
+    struct data_decoding *decoding = source->decoding;
+    for (; decoding->left && *decoding->next == 0; decoding->left--)
+        decoding->next++;
+    if (decoding->left == 0)
         return SHOAL_OK;
-    if (*stream->next_in != 0x1f)
-        return shoal_fail(SHOAL_INVALID, "%s: data after the end of the gzip data", source->path);
-    inflateReset(stream);
-    gunzip->in_member = true;
-    return SHOAL_OK;
+    if (decoding->left < DATA_CODEC_HEAD_BYTES && !decoding->input_ended)
+        return refill(source);
+    if (!decoding->codec->recognise(decoding->next, decoding->left))
+        return shoal_fail(SHOAL_INVALID, "%s: data after the end of the %s data", source->path, decoding->name);
+    decoding->in_stream = true;
+    return decoding->coder->decode_again(decoding->state, source->path);
 }
 
-static int inflate_some(data_source *source)
+static int read_decoded(size_t *got, data_source *source, void *out, size_t size)
 {
-    struct data_gunzip *gunzip = source->gunzip;
-    int result = inflate(&gunzip->stream, Z_NO_FLUSH);
-    if (result == Z_STREAM_END)
-        gunzip->in_member = false;
-    else if (result == Z_MEM_ERROR)
-        return shoal_fail(SHOAL_MEMORY, "%s: out of memory for decompression", source->path);
-    else if (result != Z_OK && result != Z_BUF_ERROR)
-        return shoal_fail(SHOAL_INVALID, "%s: corrupt gzip data: %s", source->path,
-                          gunzip->stream.msg ? gunzip->stream.msg : "not in gzip format");
-    return SHOAL_OK;
-}
-
-static int read_gunzip(size_t *got, data_source *source, void *out, size_t size)
-{
-    struct data_gunzip *gunzip = source->gunzip;
-    z_stream *stream = &gunzip->stream;
+    struct data_decoding *decoding = source->decoding;
     int status = SHOAL_OK;
     *got = 0;
     while (status == SHOAL_OK && *got < size) {
-        if (stream->avail_in == 0 && !gunzip->input_ended)
-            if ((status = refill_gunzip(source)) < 0)
+        if (decoding->left == 0 && !decoding->input_ended)
+            if ((status = refill(source)) < 0)
                 break;
-        if (stream->avail_in == 0 && gunzip->input_ended) {
-            if (gunzip->in_member)
-                status = shoal_fail(SHOAL_INVALID, "%s: the gzip data ends early: the file is cut off", source->path);
+        if (!decoding->in_stream && (decoding->left == 0 || !decoding->codec))
             break;
-        }
-        if (!gunzip->in_member) {
-            status = start_next_member(source);
+        if (!decoding->in_stream) {
+            status = start_next_stream(source);
             continue;
         }
-        size_t room = size - *got;
-        uInt step = room > (1u << 30) ? 1u << 30 : (uInt)room;
-        stream->next_out = (unsigned char *)out + *got;
-        stream->avail_out = step;
-        status = inflate_some(source);
-        *got += step - stream->avail_out;
+        data_coding coding = {decoding->next, decoding->left, (unsigned char *)out + *got, size - *got, false, false};
+        status = decoding->coder->decode(decoding->state, &coding, source->path);
+        const bool stuck = coding.in_size == decoding->left && coding.out_size == size - *got && !coding.ended;
+        decoding->next = coding.in;
+        decoding->left = coding.in_size;
+        *got = size - coding.out_size;
+        decoding->in_stream = !coding.ended;
+        if (status == SHOAL_OK && stuck && decoding->input_ended)
+            status = shoal_fail(SHOAL_INVALID, "%s: the %s data ends early: the file is cut off", source->path,
+                                decoding->name);
+        else if (status == SHOAL_OK && stuck)
+            status = refill(source);
     }
     return status;
 }
+
+const char *data_source_detail(const data_source *source)
+{
+    const data_codec *codec = data_source_codec(source);
+    return codec ? codec->detail : "";
+}
+
+const data_codec *data_source_codec(const data_source *source)
+{
+    return source->decoding ? source->decoding->codec : NULL;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static void read_memory(size_t *got, const data_source *source, void *out, size_t size)
 {
@@ -140,7 +162,7 @@ static int read_content(size_t *got, data_source *source, void *out, size_t size
         read_memory(got, source, out, size);
         return SHOAL_OK;
     }
-    return source->gunzip ? read_gunzip(got, source, out, size) : read_descriptor(got, source, out, size);
+    return source->decoding ? read_decoded(got, source, out, size) : read_input(got, source, out, size);
 }
 
 int data_source_read(size_t *got, data_source *source, void *out, size_t size)
@@ -155,8 +177,25 @@ int data_source_read(size_t *got, data_source *source, void *out, size_t size)
         status = read_content(&rest, source, (char *)out + from_head, size - from_head);
     *got = from_head + rest;
     source->position += *got;
+    if (source->is_part && status == SHOAL_OK) {
+        source->crc = (uint32_t)crc32_z(source->crc, out, *got);
+        status = *got < size ? data_source_check_part(source) : SHOAL_OK;
+    }
     return status;
 }
+
+int data_source_check_part(const data_source *source)
+{
+    if (source->position != source->part.size)
+        return shoal_fail(SHOAL_INVALID, "%s: it is damaged: %zu bytes, but the file's directory says %zu",
+                          source->path, source->position, source->part.size);
+    if (source->crc != source->part.crc)
+        return shoal_fail(SHOAL_INVALID, "%s: it is damaged: the checksum %08x is not the %08x of the file's directory",
+                          source->path, (unsigned)source->crc, (unsigned)source->part.crc);
+    return SHOAL_OK;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int open_descriptor(data_source *source, const char *path)
 {
@@ -169,30 +208,28 @@ static int open_descriptor(data_source *source, const char *path)
         return shoal_fail(SHOAL_SYSTEM, "%s: can't read: it is a folder", source->path);
     /* Standard input may be a file whose first part was read already; files of /proc say size 0. */
     source->mappable = S_ISREG(info.st_mode) && info.st_size > 0 && !standard_input;
-    source->file_size = source->mappable ? (size_t)info.st_size : 0;
+    source->file_size = source->content_size = source->mappable ? (size_t)info.st_size : 0;
     return SHOAL_OK;
 }
 
-static bool head_is_gzip(const data_source *source)
+static int open_compressed(data_source *source, const data_codec *codec)
 {
-    return source->head_size >= 3 && memcmp(source->head, "\x1f\x8b\x08", 3) == 0;
+    int status = data_codec_check(codec, source->path, false);
+    source->mappable = false;
+    if (status == SHOAL_OK)
+        status = decoding_new(source, *codec->coder, codec->name, codec);
+    return status == SHOAL_OK ? read_decoded(&source->head_size, source, source->head, sizeof source->head) : status;
 }
 
-int data_source_open(data_source *source, const char *path, bool gunzip)
+int data_source_open(data_source *source, const char *path, bool decompress)
 {
-    source->path = strcmp(path, "-") == 0 ? "standard input" : path;
-    source->position = source->head_size = 0;
-    source->gunzip = NULL;
-    source->memory = NULL;
+    *source = (data_source){.path = strcmp(path, "-") == 0 ? "standard input" : path, .descriptor = -1};
     int status = open_descriptor(source, path);
     if (status == SHOAL_OK)
-        status = read_descriptor(&source->head_size, source, source->head, sizeof source->head);
-    if (status == SHOAL_OK && gunzip && head_is_gzip(source)) {
-        source->mappable = false;
-        status = gunzip_new(source);
-        if (status == SHOAL_OK)
-            status = read_gunzip(&source->head_size, source, source->head, sizeof source->head);
-    }
+        status = read_input(&source->head_size, source, source->head, sizeof source->head);
+    const data_codec *codec = decompress ? data_codec_of_head(source->head, source->head_size) : NULL;
+    if (status == SHOAL_OK && codec)
+        status = open_compressed(source, codec);
     if (status < 0)
         data_source_close(source);
     return status;
@@ -201,6 +238,23 @@ int data_source_open(data_source *source, const char *path, bool gunzip)
 void data_source_of_bytes(data_source *source, const char *path, const void *bytes, size_t size)
 {
     *source = (data_source){.path = path, .descriptor = -1, .memory = bytes, .memory_size = size};
+}
+
+int data_source_of_part(data_source *source, const data_source *file, const char *path, const data_part *part)
+{
+    *source = (data_source){.path = path,
+                            .descriptor = fcntl(file->descriptor, F_DUPFD_CLOEXEC, 0),
+                            .mappable = !part->coder,
+                            .file_size = file->file_size,
+                            .content_size = part->size,
+                            .is_part = true,
+                            .part = *part};
+    int status = source->descriptor < 0 ? shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path) : SHOAL_OK;
+    if (status == SHOAL_OK && part->coder)
+        status = decoding_new(source, part->coder, "deflated", NULL);
+    if (status < 0)
+        data_source_close(source);
+    return status;
 }
 
 bool data_source_map(base_mapped **out, int *file, const data_source *source)
@@ -232,7 +286,7 @@ int data_source_load(data_buffer *buffer, data_source *source, size_t wanted)
 
 void data_source_close(data_source *source)
 {
-    gunzip_free(source);
+    decoding_free(source);
     if (source->descriptor >= 0)
         close(source->descriptor);
     source->descriptor = -1;

@@ -512,7 +512,7 @@ static int open_svmlight(shoal_data *data, data_source *source, const shoal_data
                              " on and a label, %.3g%% of the values stored%s, %s",
                              reader.features, base_plural(reader.features), reader.first_index,
                              100.0 * (double)reader.entries / ((double)reader.rows * (double)reader.features),
-                             source->gunzip ? ", gzip" : "", data_kept(data));
+                             data_source_detail(source), data_kept(data));
     base_pool_free(&reader.pool);
     base_free(&reader.pieces);
     base_free(&reader.tail);

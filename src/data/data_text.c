@@ -354,7 +354,7 @@ int data_text_describe(char **out, const text_reader *reader)
                             : reader->delimiter == ','  ? "comma between fields"
                                                         : "blanks between fields";
     return base_format(out, "%s, %s%s", delimiter, reader->has_header ? "header line" : "no header",
-                       reader->source->gunzip ? ", gzip" : "");
+                       data_source_detail(reader->source));
 }
 
 int data_text_reader_open(text_reader *reader, shoal_data *data, data_source *source, const shoal_data_options *options)

@@ -148,10 +148,11 @@ static int fail_size(const shoal_data *data, size_t claimed, size_t held, const 
 static int take_mapped(shoal_data *data, data_source *source, const data_layout *layout)
 {
     size_t claimed = value_count(data) * shoal_type_size(data->type);
-    size_t held = source->file_size - source->position;
+    size_t held = source->content_size - source->position;
     if (held != claimed)
         return fail_size(data, claimed, held, "");
-    const unsigned char *whole = base_mapped_bytes(data->mapped), *values = whole + source->position;
+    const unsigned char *whole = base_mapped_bytes(data->mapped),
+                        *values = whole + source->part.first + source->position;
     if (is_usable(data, values, layout)) {
         bool fits = (int64_t)claimed < base_memory_available() / 2;
         (void)madvise((void *)whole, source->file_size, fits ? MADV_WILLNEED : MADV_SEQUENTIAL);
@@ -183,7 +184,7 @@ static int take_loaded(shoal_data *data, data_source *source, const data_layout 
 
 int data_take_values(shoal_data *data, data_source *source, const data_layout *layout)
 {
-    if (source->mappable && source->position <= source->file_size &&
+    if (source->mappable && source->position <= source->content_size &&
         data_source_map(&data->mapped, &data->mapped_file, source))
         return take_mapped(data, source, layout);
     return take_loaded(data, source, layout);

@@ -32,7 +32,7 @@ typedef struct writer {
 /* How rows become bytes of a file. */
 struct encoding {
     const char *ending;
-    bool may_gzip;
+    bool may_compress;
     char delimiter; /* text only */
     bool has_words; /* it can hold words as well as numbers */
     /* Writes what comes before the rows.  Fails before anything is written if the data do not fit. */
@@ -308,34 +308,35 @@ static bool is_named(const struct encoding *encoding, const char *name, size_t l
 }
 
 /* By the ending of the path, or by a format such as "csv.gz".  Standard output has text, devices and pipes .npy. */
-static int find_encoding(const struct encoding **out, bool *gzip, const char *path, const char *format)
+static int find_encoding(const struct encoding **out, const data_codec **codec, const char *path, const char *format)
 {
     const char *name = format                         ? format
                        : strcmp(path, "-") == 0       ? "-.csv"
                        : base_output_is_special(path) ? "-.npy"
                                                       : path;
     size_t length = strlen(name);
-    *gzip = ends_in(name, length, ".gz");
-    length -= *gzip ? 3 : 0;
+    *codec = data_codec_of_name(name, length);
+    length -= *codec ? strlen((*codec)->ending) : 0;
     for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++) {
-        if (is_named(&encodings[i], name, length, format) && (encodings[i].may_gzip || !*gzip)) {
+        if (is_named(&encodings[i], name, length, format) && (encodings[i].may_compress || !*codec)) {
             *out = &encodings[i];
-            return SHOAL_OK;
+            return *codec ? data_codec_check(*codec, path, true) : SHOAL_OK;
         }
     }
     if (format)
-        return shoal_fail(SHOAL_USAGE,
-                          "%s: unknown format '%s'; formats are npy, raw, bin, csv, tsv, txt, idx, csv.gz, tsv.gz, "
-                          "txt.gz and idx.gz",
-                          path, format);
+        return shoal_fail(
+            SHOAL_USAGE,
+            "%s: unknown format '%s'; formats are npy, raw, bin, csv, tsv, txt and idx, the last four also "
+            "with .gz, .xz, .bz2 or .zst as in csv.gz",
+            path, format);
     return shoal_fail(SHOAL_USAGE, "%s: the name must end in " DATA_ARRAY_ENDINGS, path);
 }
 
 int data_write_check(const char *path, const char *format)
 {
     const struct encoding *encoding;
-    bool gzip;
-    return find_encoding(&encoding, &gzip, path, format);
+    const data_codec *codec;
+    return find_encoding(&encoding, &codec, path, format);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -343,14 +344,14 @@ int data_write_check(const char *path, const char *format)
 /* Opens the file and writes what comes before the rows. */
 static int begin_writing(writer *writer, const char *format)
 {
-    bool gzip;
-    int status = find_encoding(&writer->encoding, &gzip, writer->path, format);
+    const data_codec *codec;
+    int status = find_encoding(&writer->encoding, &codec, writer->path, format);
     if (status == SHOAL_OK && writer->words.word && !writer->encoding->has_words)
         return shoal_fail(SHOAL_USAGE,
                           "%s: %s files hold numbers, but these classes are words; .npy and .csv hold both",
                           writer->path, writer->encoding->ending);
     if (status == SHOAL_OK)
-        status = data_sink_open(&writer->sink, writer->path, gzip);
+        status = data_sink_open(&writer->sink, writer->path, codec);
     return status == SHOAL_OK ? writer->encoding->begin(writer) : status;
 }
 

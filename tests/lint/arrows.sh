@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 
 # What a part may include of other parts in src/ (itself always), and which public headers.
 declare -A sources=([base]="" [data]="base" [kernel]="base" [store]="base" [learn]="base data kernel"
-    [engine]="base data kernel" [launch]="base store" [plan]="base data" [portable]="store" [mpi]=""
+    [engine]="base data kernel" [launch]="base store" [plan]="base data" [portable]="data store" [mpi]=""
     [run]="base data kernel store learn engine launch plan" [measure]="base data kernel store learn engine plan run"
     [cli]="base data kernel store learn plan run measure")
 declare -A headers=([base]="error option version" [data]="error option data" [kernel]="error option data"

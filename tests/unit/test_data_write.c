@@ -142,7 +142,8 @@ static void test_text_as_written(void **state)
 static void test_wrong_names(void **state)
 {
     (void)state;
-    static const char *const names[] = {"x", "x.gz", "x.npy.gz", "x.raw.gz", "x.bin.gz", "x.csv.bz2", "x.jpg", "npy"};
+    static const char *const names[] = {"x",        "x.gz",  "x.npy.gz",  "x.raw.gz", "x.bin.gz",
+                                        "x.npy.xz", "x.bz2", "x.csv.lz4", "x.jpg",    "npy"};
     shoal_data *data = open_data("gen:uniform?rows=2&cols=2");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(shoal_data_write(data, file_path(names[i])), SHOAL_USAGE);
