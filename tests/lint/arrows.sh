@@ -1,6 +1,7 @@
 #!/bin/bash
 # Arrows between the parts point one way.  Fails on an #include that points back; see docs/architecture.md.
-#   base ◄ data, kernel ◄ learn;  base ◄ store;  engine sees the contracts of learn and store only;
+#   base ◄ data, kernel ◄ learn;  data ◄ plot ◄ plan, run;  base ◄ store;  engine sees the contracts of learn and
+#   store only;
 #   base, store ◄ launch;  plan sees base, data and the contracts, but plan/measure, which runs what it measures, sees
 #   all that run does;  learn, engine, launch, plan ◄ run ◄ plan/measure ◄ cli;  cli sees neither engine nor launch;
 #   mpi sees shoal/ranks.h alone;  nothing sees cli.
@@ -8,12 +9,14 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 # What a part may include of other parts in src/ (itself always), and which public headers.
-declare -A sources=([base]="" [data]="base" [kernel]="base" [store]="base" [learn]="base data kernel"
-    [engine]="base data kernel" [launch]="base store" [plan]="base data" [portable]="data store" [mpi]=""
-    [run]="base data kernel store learn engine launch plan" [measure]="base data kernel store learn engine plan run"
+declare -A sources=([base]="" [data]="base" [plot]="base data" [kernel]="base" [store]="base"
+    [learn]="base data kernel"
+    [engine]="base data kernel" [launch]="base store" [plan]="base data plot" [portable]="data store" [mpi]=""
+    [run]="base data kernel plot store learn engine launch plan"
+    [measure]="base data kernel store learn engine plan run"
     [cli]="base data kernel store learn plan run measure")
-declare -A headers=([base]="error option version" [data]="error option data" [kernel]="error option data"
-    [store]="error option store"
+declare -A headers=([base]="error option version" [data]="error option data" [plot]="error option data"
+    [kernel]="error option data" [store]="error option store"
     [learn]="error option version data learn kmeans exec module logistic autoencoder"
     [engine]="error option data store learn engine job ranks"
     [launch]="error option store"

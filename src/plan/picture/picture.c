@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "data/picture.h"
 #include "plan/units.h"
+#include "plot/svg.h"
 #include "svg.h"
 
 /* Machines differ by marker and dash, so that a black and white print tells them apart; colours only help.  The paths
@@ -451,9 +452,9 @@ static int write_svg(const sheet *s)
             "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"11\" fill=\"#111\">\n"
             "%s\n<title>",
             width, height, width, height, DATA_PICTURE_SVG_MARK);
-    plan_svg_escape(s->file, title, 400);
+    plot_svg_escape(s->file, title, 400);
     fputs("</title>\n<desc>", s->file);
-    plan_svg_escape(s->file, best, 400);
+    plot_svg_escape(s->file, best, 400);
     fputs("</desc>\n", s->file);
     write_styles(s);
     fprintf(s->file, "<rect width=\"%g\" height=\"%g\" fill=\"#fff\"/>\n", width, height);

@@ -5,39 +5,15 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "plot/plot.h"
+#include "plot/svg.h"
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
-
-static int count_characters(const char *text)
-{
-    int count = 0;
-    for (bool plain; *text; count++)
-        text += base_text_next(&plain, text);
-    return count;
-}
-
-void plan_svg_escape(FILE *file, const char *text, int most)
-{
-    static const char special[] = "&<>\"'", *const escaped[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
-    bool cut = count_characters(text) > most, plain;
-    for (int i = 0; *text && i < most - cut; i++) {
-        size_t length = base_text_next(&plain, text);
-        const char *at = plain ? strchr(special, *text) : NULL;
-        if (at)
-            fputs(escaped[at - special], file);
-        else
-            fwrite(plain ? text : "?", 1, plain ? length : 1, file);
-        text += length;
-    }
-    if (cut)
-        fputs("…", file);
-}
 
 void plan_svg_text(FILE *file, const char *attributes, plan_xy at, const char *text, int most)
 {
     fprintf(file, "<text %s x=\"%.1f\" y=\"%.1f\">", attributes, at.x, at.y);
-    plan_svg_escape(file, text, most);
+    plot_svg_escape(file, text, most);
     fputs("</text>\n", file);
 }
 
@@ -49,7 +25,7 @@ void plan_svg_use(FILE *file, const char *kind, int number, plan_xy at, double s
 
 double plan_svg_width(const char *text, double size)
 {
-    return count_characters(text) * size * 0.62;
+    return plot_text_letters(text) * size * 0.62;
 }
 
 /* ---- frame and ticks --------------------------------------------------------------------------------------------- */

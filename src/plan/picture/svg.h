@@ -11,10 +11,7 @@ typedef struct plan_xy {
     double x, y; /* pixels */
 } plan_xy;
 
-/* Writes text as XML has to have it, at most `most` characters: the end of a longer one becomes an ellipsis, and what
- * can't be shown '?'. */
-void plan_svg_escape(FILE *file, const char *text, int most);
-/* The same as an element with these attributes, `at` its left end on the base line. */
+/* Text as an element with these attributes, `at` its left end on the base line, as plot_svg_escape writes it. */
 void plan_svg_text(FILE *file, const char *attributes, plan_xy at, const char *text, int most);
 /* A shape that was defined as KIND and a number, there and so many times as large. */
 void plan_svg_use(FILE *file, const char *kind, int number, plan_xy at, double scale);
