@@ -14,9 +14,9 @@
  *     plot_canvas_free(&canvas);
  *
  * Lengths are pixels of an SVG file, x to the right and y down; a PNG has PLOT_SCALE of its own for each.  What is
- * drawn is recorded, and what is drawn later lies on top.  Coordinates that are not finite are left out, those far outside
- * moved to where they are still outside.  Drawing can't fail: memory that there was not is reported by plot_write.  The
- * same calls make the same bytes on every machine. */
+ * drawn is recorded, and what is drawn later lies on top.  Coordinates that are not finite are left out, those far
+ * outside moved to where they are still outside.  Drawing can't fail: memory that there was not is reported by
+ * plot_write.  The same calls make the same bytes on every machine. */
 #ifndef PLOT_PLOT_H
 #define PLOT_PLOT_H
 
