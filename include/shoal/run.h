@@ -85,6 +85,40 @@ SHOAL_API int shoal_request_run(shoal_outcome **out, const shoal_request *reques
  * `shoal job resume` does: workers, files and outputs are those it was submitted with on this machine. */
 SHOAL_API int shoal_request_resume(shoal_outcome **out, const shoal_request *request, const char *id);
 
+/* ---- calls -------------------------------------------------------------------------------------------------------
+ *
+ * A command of your own that is called again and again over the same rows, by workers that stay in between:
+ *
+ *     shoal_session *session = NULL;
+ *     const void *answers = NULL;
+ *     size_t bytes = 0;
+ *     status = shoal_session_open(&session, request);                   // an "exec" with "data", "workers", a program
+ *     for (int i = 0; i < 100 && status == SHOAL_OK; i++) {
+ *         status = shoal_session_call(session, params, params_bytes, &answers, &bytes);
+ *         ... make the next params of the answers, which last until the next call
+ *     }
+ *     shoal_session_close(&session);
+ *
+ * Each program of a worker reads .npy arrays from its standard input: bytes with one dimension, the params of a call,
+ * which it keeps; and rows, with two, which it answers with an array of bytes on its standard output.  A call gives
+ * each grain of rows to one program and returns all answers, joined in the order of the rows, so it does not depend on
+ * the workers.  Programs may get params again, and a grain may be answered twice; one that was never asked for has got
+ * no params.  Rows and files are sent once, and programs start once; workers that die, also between two calls, are
+ * replaced. */
+typedef struct shoal_session shoal_session;
+
+/* Begins to start the workers of a request for "exec", and returns without waiting for them.  The request must last,
+ * unchanged but for its watcher, until the session is closed.  SHOAL_USAGE for another learner. */
+SHOAL_API int shoal_session_open(shoal_session **out, const shoal_request *request);
+/* Makes one call and waits for its end; one thread at a time.  The request's watcher is told from within it; its `stop`
+ * ends the session, with SHOAL_STOPPED.  After any failure the session is over, and every further call fails the same
+ * way: a program that fails its answer does so as well as workers that can't be started. */
+SHOAL_API int shoal_session_call(shoal_session *session, const void *params, size_t bytes, const void **answers,
+                                 size_t *answers_bytes);
+/* Ends the workers and removes what the job had in a store that was not named.  In a process that was forked since,
+ * which has no part in it, it does nothing.  Accepts a NULL inside. */
+SHOAL_API void shoal_session_close(shoal_session **session);
+
 SHOAL_API void shoal_outcome_free(shoal_outcome **outcome);
 /* The following accept NULL too. */
 /* The result; NULL if there is none, as for a job that continues by itself. */

@@ -1,16 +1,20 @@
 """What runs on a worker: reads slices of rows from standard input, calls the function, answers on standard output.
 
 It is sent there as a file and started as `python3 shoal_far.py`, so it uses nothing of this package, and of Python only
-what versions since 3.6 have.  Beside it lie task.pickle, which says what to call and how rows become what the function
-expects, params.pickle, and the function's source.  Slices and answers are .npy arrays; an answer is a pickle, as bytes:
+what versions since 3.6 have.  What comes in are .npy arrays (include/shoal/run.h): bytes with one dimension are a call,
+arrays with two are rows to be answered.  A call is a pickle of
+
+    (name, task, params)     what the task is known by; the task and its parameters, each pickled
+
+and a task says which function to call, how rows become what it expects, how many of them are a slice, and has the
+function's source.  Who is called again with a task of the same name need not load it again.  Rows are answered with
+bytes, one pickle after another, one for each slice:
 
     ("result", rows, value)                                     what the function returned
     ("error", rows, host, kind, text, traceback, exception)     what it raised; the exception pickled, or None
     ("skipped", rows)                                           not tried, because an earlier slice failed here
 
-The first element of task.pickle and all that is written here is part of the contract with shoal/qjam.py, which always
-sends
-its own version of this file."""
+All this is between this file and shoal/qjam.py, which always sends its own version of it."""
 import ast
 import importlib.util
 import io
@@ -24,6 +28,7 @@ import types
 
 PROTOCOL = 4  # what Python 3.4 to 3.7 can read too
 MAIN = "shoal_main"  # what the functions of somebody's __main__ are called here
+TASKS_KEPT = 16
 
 
 class Unpickler(pickle.Unpickler):
@@ -40,9 +45,8 @@ class Unpickler(pickle.Unpickler):
             return super().find_class(module.replace("._core", ".core"), name)
 
 
-def load(path):
-    with open(path, "rb") as file:
-        return Unpickler(file).load()
+def loads(pickled):
+    return Unpickler(io.BytesIO(pickled)).load()
 
 
 # ---- slices and answers ----------------------------------------------------------------------------------------------
@@ -57,7 +61,18 @@ def take_streams():
     return source, sink
 
 
-def read_slice(source):
+HEADERS = {}  # that were read before: most slices have the same
+
+
+def read_header(text):
+    header = ast.literal_eval(text.decode("latin1"))
+    size = int(header["descr"][2:])
+    for length in header["shape"]:
+        size *= length
+    return header["descr"], header["shape"], size
+
+
+def read_array(source):
     """Type, shape and bytes of the next .npy array, or None at the end.  By hand, since numpy may be what is
     missing."""
     start = source.read(10)
@@ -65,14 +80,16 @@ def read_slice(source):
         return None
     if len(start) < 10 or start[:8] != b"\x93NUMPY\x01\x00":
         raise ValueError("what came in is no .npy array of version 1.0")
-    header = ast.literal_eval(source.read(struct.unpack("<H", start[8:])[0]).decode("latin1"))
-    size = int(header["descr"][2:])
-    for length in header["shape"]:
-        size *= length
+    text = source.read(struct.unpack("<H", start[8:])[0])
+    if text not in HEADERS:
+        HEADERS[text] = read_header(text)
+    descr, shape, size = HEADERS[text]
+    if len(shape) == 1:
+        del HEADERS[text]  # calls are of any length
     values = bytearray(size)
     if source.readinto(values) != size:
         raise ValueError("a .npy array that came in was cut short")
-    return header["descr"], header["shape"], values
+    return descr, shape, values
 
 
 def answer(sink, payload):
@@ -86,51 +103,72 @@ def answer(sink, payload):
 # ---- the function ----------------------------------------------------------------------------------------------------
 
 
-def stand_in(package):
+def write_files(name, files):
+    """Where the files of a task are now."""
+    folder = os.path.join(os.getcwd(), "task-" + name)
+    for path, data in files.items():
+        path = os.path.join(folder, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+    return folder
+
+
+def stand_in(package, folder):
     """Packages around the module need not be here: an empty one in their place lets its relative imports work."""
     parts = package.split(".")
     for i in range(1, len(parts) + 1):
         name = ".".join(parts[:i])
-        if name not in sys.modules:
+        if name not in sys.modules or hasattr(sys.modules[name], "shoal_stand_in"):
             module = sys.modules[name] = types.ModuleType(name)
-            module.__path__ = [os.path.join(os.getcwd(), *parts[:i])]
+            module.__path__ = [os.path.join(place, *parts[:i]) for place in (folder, os.getcwd())]
+            module.shoal_stand_in = True
 
 
-def load_function(task):
-    name, path = task["module"], os.path.join(os.getcwd(), task["file"])
+def load_module(task, folder):
+    name, path = task["module"], os.path.join(folder, task["file"])
     is_package = os.path.basename(path) == "__init__.py"
     if "." in name:
-        stand_in(name.rpartition(".")[0])
+        stand_in(name.rpartition(".")[0], folder)
     spec = importlib.util.spec_from_file_location(
         name, path, submodule_search_locations=[os.path.dirname(path)] if is_package else None)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    if os.path.exists("globals.pickle"):
-        vars(module).update(load("globals.pickle"))
+    if task["globals"] is not None:
+        vars(module).update(loads(task["globals"]))
     spec.loader.exec_module(module)
-    function = module
-    for part in task["function"].split("."):
-        function = getattr(function, part)
-    return function
+    return module
 
 
-def rebuild(task, slice_):
-    """The rows as what the caller had: an array of any type and shape, a matrix, or a list."""
+def find_function(module, name):
+    for part in name.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def slices_of(task, rows):
+    """The rows as what the caller had, cut: arrays of any type and shape, matrices, or lists."""
     import numpy
-    descr, shape, values = slice_
+    descr, shape, values = rows
     rows = numpy.frombuffer(values, dtype=numpy.dtype(descr)).reshape(shape)
     if task["dtype"] is not None:
         rows = rows.view(task["dtype"])
     rows = rows.reshape((shape[0],) + tuple(task["shape"]))
     if task["kind"] == "matrix":
-        return numpy.asmatrix(rows)
-    return rows.tolist() if task["kind"] == "list" else rows
+        rows = numpy.asmatrix(rows)
+    for first in range(0, shape[0], task["slice_rows"]):
+        slice_ = rows[first:first + task["slice_rows"]]
+        yield slice_.tolist() if task["kind"] == "list" else slice_
 
 
 class Work:
     def __init__(self):
         self.host = os.environ.get("SHOAL_HOST") or socket.gethostname()
-        self.task = self.function = self.params = None
-        self.failed = False
+        self.called = self.task = self.function = self.params = None
+        self.tasks, self.failed = {}, False
+
+    def call(self, pickled):
+        """From now on this is to be done; what is wrong with it is told by the first answer."""
+        self.called, self.function, self.failed = pickled, None, False
 
     def prepare(self):
         if sys.version_info < (3, 6):
@@ -141,18 +179,41 @@ class Work:
         except ImportError:
             raise ImportError("numpy is not installed for the Python here (%s, version %d.%d.%d)"
                               % ((sys.executable,) + sys.version_info[:3])) from None
-        self.task = load("task.pickle")
-        self.function = load_function(self.task)
-        self.params = load("params.pickle")
+        name, task, params = pickle.loads(self.called)
+        if name not in self.tasks:
+            self.load(name, task)
+        self.task, module = self.tasks[name]
+        sys.modules[self.task["module"]] = module  # where params find their classes
+        self.params = loads(params)
+        self.function = find_function(module, self.task["function"])
+
+    def load(self, name, pickled):
+        task = loads(pickled)
+        module = load_module(task, write_files(name, task["files"]))
+        while len(self.tasks) >= TASKS_KEPT:
+            del self.tasks[next(iter(self.tasks))]
+        self.tasks[name] = task, module
+
+    def answers(self, rows):
+        """A pickle for each slice of the rows."""
+        try:
+            if self.function is None and not self.failed:
+                self.prepare()
+            if self.function is None:
+                yield pickle.dumps(("skipped", rows[1][0]), PROTOCOL)
+                return
+            for slice_ in slices_of(self.task, rows):
+                yield self.one(slice_)
+        except BaseException as error:
+            self.failed = True
+            yield self.failure(rows[1][0], error)
 
     def one(self, slice_):
-        rows = slice_[1][0]
+        rows = len(slice_)
         if self.failed:
             return pickle.dumps(("skipped", rows), PROTOCOL)
         try:
-            if self.function is None:
-                self.prepare()
-            return pickle.dumps(("result", rows, self.function(self.params, rebuild(self.task, slice_))), PROTOCOL)
+            return pickle.dumps(("result", rows, self.function(self.params, slice_)), PROTOCOL)
         except BaseException as error:  # SystemExit too: the one who called must hear of it
             self.failed = True
             return self.failure(rows, error)
@@ -173,10 +234,13 @@ def main():
     sys.path[0] = os.getcwd()
     work = Work()
     while True:
-        slice_ = read_slice(source)
-        if slice_ is None:
+        array = read_array(source)
+        if array is None:
             return
-        answer(sink, work.one(slice_))
+        if len(array[1]) == 1:
+            work.call(array[2])
+        else:
+            answer(sink, b"".join(work.answers(array)))
 
 
 if __name__ == "__main__":

@@ -84,6 +84,9 @@ FUNCTIONS = {  # name: what it returns, what it takes
     "shoal_request_bind": (None, [c_void_p]),
     "shoal_request_watch": (None, [c_void_p, POINTER(Watcher)]),
     "shoal_request_run": (c_int, [POINTER(c_void_p), c_void_p]),
+    "shoal_session_open": (c_int, [POINTER(c_void_p), c_void_p]),
+    "shoal_session_call": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t)]),
+    "shoal_session_close": (None, [POINTER(c_void_p)]),
     "shoal_outcome_free": (None, [POINTER(c_void_p)]),
     "shoal_outcome_result": (c_void_p, [c_void_p]),
 }

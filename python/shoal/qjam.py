@@ -7,9 +7,12 @@
 reduce(results), which is called here with the list of what mapfunc returned, in the order of the rows; without it the
 results are added.  Slices depend on the data set alone, so the result never depends on the workers.
 
-Underneath it is what `shoal run --exec` does (docs/run.md), called from here: the workers are processes of the program
-shoal, and nothing need be installed on other machines but Python and numpy."""
+Workers are started by the first run and stay for the next ones, which therefore take milliseconds; they end with the
+Master (close(), or `with Master(...) as master:`), or when this process ends, however it does.  Underneath it is what
+`shoal run --exec` does (docs/run.md), called from here: the workers are processes of the program shoal, and nothing
+need be installed on other machines but Python and numpy."""
 import functools
+import hashlib
 import io
 import json
 import logging
@@ -22,10 +25,9 @@ import pickle
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
+import threading
 import warnings
 import weakref
 
@@ -39,9 +41,24 @@ log = logging.getLogger("shoal.qjam")
 SLICES_MOST = 256  # enough to spread over many workers, few enough that handing them over costs nothing
 SLICE_BYTES_MOST = 8 << 20
 PIECES_WANTED = 32
+SESSIONS_KEPT = 2  # of different data sets, to train and to test, say
 FILES_MOST = 63  # that a job can bring, besides the command
 # What `shoal run` reads as it is; all else travels as bytes.
 TYPES = {np.dtype(name) for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")}
+
+
+class Folder:
+    """A folder for files of this process, which goes when this does; a process that was forked leaves it alone."""
+
+    def __init__(self):
+        self.path = tempfile.mkdtemp(prefix="shoal-qjam-")
+        self.remove = weakref.finalize(self, remove_folder, self.path, os.getpid())
+
+
+def remove_folder(path, owner):
+    if owner == os.getpid():
+        shutil.rmtree(path, ignore_errors=True)
+
 
 # ---- data sets -------------------------------------------------------------------------------------------------------
 
@@ -69,7 +86,7 @@ class NumpyMatrixDataSet:
                 "needed")
         if self.matrix.size == 0:
             raise ValueError(f"the data set has the shape {self.matrix.shape}: there is nothing to run over")
-        self._path = None
+        self._stored = None
 
     def __len__(self):
         return len(self.matrix)
@@ -85,16 +102,36 @@ class NumpyMatrixDataSet:
 
     def path(self):
         """The file with the rows, in two dimensions and a type that the program knows."""
-        if self._path is None:
-            rows = np.ascontiguousarray(self.matrix).reshape(len(self.matrix), -1)
-            if self.task()["dtype"] is not None:
-                rows = rows.view(np.uint8)
-            folder = tempfile.mkdtemp(prefix="shoal-qjam-")
-            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            path = os.path.join(folder, "data.npy")
-            np.save(path, rows)
-            self._path = path
-        return self._path
+        return self.stored().path
+
+    def stored(self):
+        if self._stored is None:
+            self._stored = Stored(self._rows())
+        return self._stored
+
+    def is_stored_as(self, stored):
+        """Whether that file has these rows, to the byte: an array may have changed since it was written."""
+        if self._stored is not None:
+            return self._stored is stored
+        rows = self._rows()
+        if (rows.shape, rows.dtype) != (stored.shape, stored.dtype):
+            return False
+        same = np.array_equal(rows.view(np.uint8), np.load(stored.path, mmap_mode="r").view(np.uint8))
+        self._stored = stored if same else None
+        return same
+
+    def _rows(self):
+        rows = np.ascontiguousarray(self.matrix).reshape(len(self.matrix), -1)
+        return rows if self.task()["dtype"] is None else rows.view(np.uint8)
+
+
+class Stored:
+    """Rows in a file, which goes when nobody has this any more."""
+
+    def __init__(self, rows):
+        self.folder, self.shape, self.dtype = Folder(), rows.shape, rows.dtype
+        self.path = os.path.join(self.folder.path, "data.npy")
+        np.save(self.path, rows)
 
 
 # ---- workers ---------------------------------------------------------------------------------------------------------
@@ -161,7 +198,16 @@ class Master:
     send: more files and modules that mapfunc needs there
     timeout: the most seconds that mapfunc may take for a slice; None for ever
     slice_rows: rows of a slice; None chooses by the shape of the data set
-    verbose: whether progress is shown; None does so in a terminal and in a notebook"""
+    verbose: whether progress is shown; None does so in a terminal and in a notebook
+
+    >>> import numpy as np
+    >>> def mapfunc(params, dataset):
+    ...     return params * dataset.sum()
+    >>> with Master(['local:2']) as master:
+    ...     master.run(mapfunc, 2, np.arange(10))
+    ...     master.run(mapfunc, 3, np.arange(10))
+    90
+    135"""
 
     def __init__(self, workers, *, ssh=None, python=None, send=(), timeout=None, slice_rows=None, verbose=None):
         if isinstance(workers, (str, RemoteWorker)):
@@ -181,101 +227,151 @@ class Master:
             python = sys.executable if all(worker.host == "local" for worker in self.workers) else "python3"
         self.ssh, self.python, self.send = next(iter(commands), None), python, list(send)
         self.timeout, self.slice_rows, self.verbose = timeout, slice_rows, verbose
+        self._crews = Crews()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __getstate__(self):
+        return {**vars(self), "_crews": None}  # processes can't be sent elsewhere
+
+    def __setstate__(self, state):
+        vars(self).update(state, _crews=Crews())
+
+    def close(self):
+        """Ends the workers.  A later run starts others."""
+        self._crews.close()
 
     def run(self, module, params, dataset):
         """Calls mapfunc(params, slice) for all slices of the data set, and returns what reduce makes of the results.
 
-        `module` may be a function instead, which is the mapfunc.  What mapfunc raises is raised here as RemoteError."""
+        `module` may be a function instead, which is the mapfunc.  What mapfunc raises is raised here as RemoteError.
+        The workers stay, with the rows, for the next run over the same data set."""
         source = _source.of(module)
         if not isinstance(dataset, NumpyMatrixDataSet):
             dataset = NumpyMatrixDataSet(dataset)
-        files = self._files(source, params, dataset)
-        results = list(read_answers(self._answers(files, source, dataset)))
+        rows = self.slice_rows or dataset.rows_per_slice()
+        call = make_call(source, dataset, rows, params)
+        results = list(read_answers(self._answers(call, self._files(source), source, dataset, rows)))
         reduce = getattr(module, "reduce", None)
         return reduce(results) if callable(reduce) else add(results)
 
-    def _files(self, source, params, dataset):
-        """Everything that workers get: names and bytes."""
-        try:
-            pickled = pickle.dumps(params, _far.PROTOCOL)
-        except Exception as error:
-            raise ValueError(f"params can't be sent to workers: {error}") from None
-        task = {**dataset.task(), "module": source.module, "file": source.file, "function": source.function}
-        files = {
-            "shoal_far.py": pathlib.Path(_far.__file__).read_bytes(), "task.pickle": pickle.dumps(task, _far.PROTOCOL),
-            "params.pickle": pickled
-        }
-        for name, data in [*source.files.items(), *map(_source.more_file, self.send)]:
-            if files.setdefault(name, data) != data:
+    def _files(self, source):
+        """What workers get once: names and bytes."""
+        files = {"shoal_far.py": pathlib.Path(_far.__file__).read_bytes()}
+        for name, data in map(_source.more_file, self.send):
+            if {**source.files, **files}.get(name, data) != data:
                 raise ValueError(f"two different files called {name} can't both be sent to workers")
+            files[name] = data
         if len(files) > FILES_MOST:
             raise ValueError(f"{len(files)} files are too many to send to workers; {FILES_MOST} are the most")
         return files
 
-    def _answers(self, files, source, dataset):
-        """Runs the job, in a store of its own that goes with it; the answers are pickles, one after another."""
-        from shoal._request import Request  # which needs the library: who only names hosts does not
-        rows = self.slice_rows or dataset.rows_per_slice()
-        program = _program.find()
-        folder = tempfile.mkdtemp(prefix="shoal-qjam-")
-        request = Request("exec", {
-            "exec": f"{shlex.quote(self.python)} shoal_far.py", "data": dataset.path(), "collect": "true",
-            "grain": rows, "timeout": self.timeout or 0, "threads": 1, "workers": worker_specs(self.workers),
-            "ssh": self.ssh, "store": os.path.join(folder, "shoal_store"),
-            "slices": self._pieces(-(-len(dataset) // rows))
-        }, files=files, program=program, fail=failure_of)
+    def _options(self, slices, rows):
+        """The job's, but for what it runs over.  Slices that are asked for together cost less; one by one is each timed
+        by itself."""
+        pieces = min(slices, max(PIECES_WANTED, 4 * sum(worker.count for worker in self.workers)))
+        together = 1 if self.timeout else -(-slices // pieces)
+        return {"exec": f"{shlex.quote(self.python)} shoal_far.py", "grain": rows * together,
+                "timeout": self.timeout or 0, "threads": 1, "workers": worker_specs(self.workers), "ssh": self.ssh,
+                "slices": min(pieces, -(-slices // together))}
+
+    def _answers(self, call, files, source, dataset, rows):
+        """What the workers say to a call: pickles, one after another."""
+        options = self._options(-(-len(dataset) // rows), rows)
         log.info("%s.%s over %d rows, %d a slice, on %s", source.module, source.function, len(dataset), rows,
                  ", ".join(f"{worker.host}:{worker.count}" for worker in self.workers))
+        crew = self._crews.take(options, files, dataset)
         try:
             if self.verbose or (self.verbose is None and _progress.place() != "file"):
-                watch = Watch(request.options["store"])
                 with _progress.Progress() as progress:
-                    answers = request.run(take_answers, progress, lambda: watch() or request.doing)
+                    answers = crew.session.call(call, progress)
             else:
-                answers = request.run(take_answers)
+                answers = crew.session.call(call)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        for line in request.warnings:  # of a host that could not be reached, say, while the others did all the work
+            self._crews.give_back(crew)
+        for line in crew.session.take_warnings():  # of a host that could not be reached while the others did the work
             warnings.warn(line, stacklevel=3)
         return answers
 
-    def _pieces(self, slices):
-        """How many parts the slices are handed out in: enough that no worker waits long for the slowest one."""
-        return min(slices, max(PIECES_WANTED, 4 * sum(worker.count for worker in self.workers)))
+
+def make_call(source, dataset, rows, params):
+    """What _far.py gets with every run."""
+    try:
+        pickled = pickle.dumps(params, _far.PROTOCOL)
+    except Exception as error:
+        raise ValueError(f"params can't be sent to workers: {error}") from None
+    files = dict(source.files)
+    task = pickle.dumps({**dataset.task(), "slice_rows": rows, "module": source.module, "file": source.file,
+                         "function": source.function, "globals": files.pop("globals.pickle", None), "files": files},
+                        _far.PROTOCOL)
+    return pickle.dumps((hashlib.sha256(task).hexdigest(), task, pickled), _far.PROTOCOL)
 
 
-class Watch:
-    """Tells how far a job is, by what its workers last wrote into the store."""
-
-    def __init__(self, store):
-        self.store, self.id, self.asked, self.told = store, None, time.monotonic(), None
-
-    def __call__(self):
-        """A line, or None when there is nothing to tell yet.  The store is looked at once a second."""
-        if time.monotonic() - self.asked > 1:
-            self.told, self.asked = self.look() or self.told, time.monotonic()
-        return self.told
-
-    def ask(self, *words):
-        said = _program.ask("job", *words, "--store", self.store, "--json", timeout=10)
-        return json.loads(said.stdout.splitlines()[0])
-
-    def look(self):
-        try:
-            self.id = self.id or self.ask("list")["id"]
-            job = self.ask("show", self.id)
-            done = sum(worker["mapped"] for worker in job["worker"]) - job["round"] * job["slices"]  # of this round
-        except (Error, OSError, subprocess.SubprocessError, ValueError, LookupError):
-            return None
-        working = sum(worker["alive"] for worker in job["worker"])
-        if not working:
-            return None
-        slices = job["slices"]
-        return f"{min(max(done, 0), slices)} of {slices} parts done, {working} worker{'s' * (working > 1)}"
+# ---- workers that stay -----------------------------------------------------------------------------------------------
 
 
-def take_answers(result):
-    return result.array("result")
+class Crew:
+    """Workers that hold the rows of a data set."""
+
+    def __init__(self, options, files, dataset):
+        from shoal._session import Session  # which needs the library: who only names hosts does not
+        self.options, self.files, self.stored, self.is_busy = options, files, dataset.stored(), True
+        program, folder = _program.find(), Folder()
+        self.session = Session("exec", {**options, "data": self.stored.path,
+                                        "store": os.path.join(folder.path, "shoal_store")},
+                               files=files, program=program, fail=failure_of, release=lambda: folder.remove())
+
+    def fits(self, options, files, dataset):
+        return (self.session.is_open and (self.options, self.files) == (options, files)
+                and dataset.is_stored_as(self.stored))
+
+
+class Crews:
+    """Those of a Master: one for each of the data sets that were used last, and more while threads run at the same
+    time."""
+
+    def __init__(self):
+        self.owner, self.lock, self.crews = os.getpid(), threading.Lock(), []
+
+    def take(self, options, files, dataset):
+        """One that fits and nobody uses now; give it back."""
+        if self.owner != os.getpid():
+            self.__init__()  # forked: those of the other process are not ours, and its lock may be held for ever
+        with self.lock:
+            for crew in self.crews:
+                if not crew.is_busy and crew.fits(options, files, dataset):
+                    crew.is_busy = True
+                    return crew
+        crew = Crew(options, files, dataset)
+        with self.lock:
+            self.crews.append(crew)
+        return crew
+
+    def give_back(self, crew):
+        """The one that was used last stays longest."""
+        with self.lock:
+            crew.is_busy = False
+            if crew in self.crews:
+                self.crews.remove(crew)
+                self.crews.append(crew)
+            idle = [one for one in self.crews if not one.is_busy]
+            kept = [one for one in idle if one.session.is_open][-SESSIONS_KEPT:]
+            self.crews = [one for one in self.crews if one.is_busy or one in kept]
+        for one in idle:
+            if one not in kept:
+                one.session.close()
+
+    def close(self):
+        if self.owner != os.getpid():
+            return
+        with self.lock:
+            crews, self.crews = self.crews, []
+        for crew in crews:
+            crew.session.close()
 
 
 def failure_of(status, sentence):
@@ -302,8 +398,8 @@ class Unpickler(_far.Unpickler):
 
 def read_answers(answers):
     """The results in the order of the rows; raises the first failure."""
-    stream, row, failed = io.BytesIO(answers.data), 0, None
-    while stream.tell() < answers.size:
+    stream, row, failed = io.BytesIO(answers), 0, None
+    while stream.tell() < len(answers):
         what, rows, *rest = Unpickler(stream).load()
         if what == "result" and not failed:
             yield rest[0]

@@ -198,7 +198,8 @@ static int start_crew(agent *self, const json_t *note)
                                  .id = self->id,
                                  .spec = self->spec,
                                  .kernel = self->kernel,
-                                 .helpers = agent_note_count(note, "helpers")};
+                                 .helpers = agent_note_count(note, "helpers"),
+                                 .led = json_is_true(json_object_get(note, "led"))};
     self->threads = launch_threads_each(agent_note_count(note, "threads"), base_cores(), self->wanted);
     self->memory = launch_memory_each(agent_note_count(note, "memory"), self->wanted);
     return launch_crew_new(&self->crew, self->wanted, &options);

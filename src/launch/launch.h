@@ -38,6 +38,7 @@ typedef struct launch_order {
     int64_t threads;       /* of each worker; 0: its machine's cores divided among that machine's workers */
     int64_t memory;        /* bytes of each worker; 0: its part of three quarters of its machine's */
     int64_t helpers; /* with split roles: worker 0 reduces last, 1 to helpers - 1 reduce, the rest map; 0: all do all */
+    bool led;        /* this process leads the job: they map and reduce */
     const char *ssh; /* the command that ssh: uses, "ssh -F FILE", say; NULL: $SHOAL_SSH, or ssh */
     const char *program; /* shoal: what is started here and copied elsewhere; NULL: this very program */
     bool bound; /* local: they end with this process, even if it is killed, and do not get its terminal's signals */

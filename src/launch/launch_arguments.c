@@ -21,6 +21,8 @@ static void add_argument(launch_arguments *out, const char *name, const char *va
 /* Of the paper's three services: one worker reduces last, about the square root of N reduce, N map. */
 static const char *role_of(const launch_order *order, int64_t slot)
 {
+    if (order->led)
+        return "map,reduce";
     return slot == 0 ? "last" : slot < order->helpers ? "reduce" : "map";
 }
 
@@ -44,7 +46,7 @@ void launch_arguments_of(launch_arguments *out, const launch_order *order, const
         add_argument(out, "--cache", worker->cache);
     if (worker->parent > 0)
         add_argument(out, "--parent", as_text(out, "%llu", (unsigned long long)worker->parent));
-    if (order->helpers > 0)
+    if (order->led || order->helpers > 0)
         add_argument(out, "--roles", role_of(order, worker->slot));
     add_argument(out, "--quiet", NULL);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "exec/exec_calls.h"
 #include "lbfgs.h"
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
@@ -129,6 +130,7 @@ static const shoal_algorithm *algorithms[ALGORITHMS_MOST];
 static void list_algorithms(void)
 {
     int count = 0;
+    algorithms[count++] = &exec_calls; /* which has no face: only who makes the calls asks for it */
     for (const learn_face *const *face = learn_faces; *face; face++) {
         if (count + 3 > ALGORITHMS_MOST)
             SHOAL_BUG("there are more learners than fit into the list");

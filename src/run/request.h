@@ -80,6 +80,14 @@ extern const shoal_option *const run_workers_options_table; /* of run_workers_op
 extern const shoal_option *const run_foreign_options;       /* of the same, for jobs that were submitted elsewhere */
 extern const shoal_option *const run_trace_options_table;   /* of run_trace_options */
 
+/* Who leads a job on workers in this process, where only this process knows what the next round is; its workers map and
+ * reduce. */
+typedef struct run_leader {
+    void *context;
+    int (*begin)(void *context, const char *store_url, const char *id, const char *spec); /* when it is submitted */
+    void (*end)(void *context); /* if it began, before its workers are waited for */
+} run_leader;
+
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 
 struct shoal_request {
@@ -106,7 +114,8 @@ struct shoal_request {
     const char *program;
     bool bound; /* to this process: workers end with it, and nothing is noted on this machine */
     shoal_watcher watch;
-    run_function function; /* of learners that run what people wrote */
+    const run_leader *leader; /* NULL: any worker leads */
+    run_function function;    /* of learners that run what people wrote */
 
     struct run_texts *texts;    /* that shoal_request_set copied */
     _Alignas(16) char config[]; /* the learner's options */

@@ -39,6 +39,7 @@ typedef struct following {
     double want_looked;
     bool said_waiting;
     bool failed_workers; /* its workers can't work */
+    bool leads;          /* the request's leader has begun */
 } following;
 
 static following following_of(shoal_outcome *outcome)
@@ -115,10 +116,29 @@ static int start_workers(following *self)
                                 .ssh = self->options->ssh,
                                 .program = self->request->program,
                                 .bound = self->request->bound,
+                                .led = self->request->leader != NULL,
                                 .gone = tell_death,
                                 .say = pass_on_line,
                                 .context = self};
     return launch_new(&self->workers, ask, &order);
+}
+
+static int begin_leading(following *self)
+{
+    const run_leader *leader = self->request->leader;
+    if (!leader)
+        return SHOAL_OK;
+    int status = leader->begin(leader->context, self->jobs->url, self->id, self->outcome->away.spec);
+    self->leads = status == SHOAL_OK;
+    return status;
+}
+
+static void end_leading(following *self)
+{
+    const run_leader *leader = self->request->leader;
+    if (self->leads)
+        leader->end(leader->context);
+    self->leads = false;
 }
 
 /* Whoever says how many workers there are to be takes back what was said before. */
@@ -333,7 +353,9 @@ static int follow_with_workers(following *self)
                                     .patience = run_patience(outcome),
                                     .algorithms = learn_algorithms()};
     char *why = NULL, *parting = NULL;
-    int status = start_workers(self);
+    int status = begin_leading(self);
+    if (status == SHOAL_OK)
+        status = start_workers(self);
     if (status == SHOAL_OK)
         status = forget_scale(self);
     if (status == SHOAL_OK)
@@ -345,6 +367,7 @@ static int follow_with_workers(following *self)
     }
     if (status < 0 && base_copy_text(&why, shoal_error()) == SHOAL_OK)
         shorten(why, self->id);
+    end_leading(self);
     if (self->workers) {
         if (status < 0 || !launch_wait(self->workers, 0.3))
             launch_stop(self->workers, 2);
@@ -362,6 +385,8 @@ static int follow_with_workers(following *self)
         status = end_workerless(self, why ? why : "stopped");
     else if (status < 0)
         status = end_failed(self, status, why ? why : "out of memory");
+    if (status < 0 && self->request->leader) /* it can't be resumed: what comes next only its leader knew */
+        (void)remove_unkept(self);
     base_free(&why);
     return status;
 }
@@ -517,6 +542,9 @@ int run_away_from_here(shoal_outcome *outcome)
     status = base_copy_text(&away->store, outcome->jobs.url);
     if (status == SHOAL_OK)
         status = count_workers(outcome);
+    if (status == SHOAL_OK && away->ask->outlive && outcome->request->leader)
+        status = shoal_fail(SHOAL_USAGE, "calls need workers that end with this process, which those of Slurm do not "
+                                         "if they reach the store by themselves: let it be a folder");
     if (status == SHOAL_OK && away->ask->count > 0)
         status = run_ask_program(outcome->request->program);
     if (status == SHOAL_OK) /* of hosts behind ssh, who follows the job hears soon enough */

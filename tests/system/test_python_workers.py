@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# Seconds: 45
+# Seconds: 60
 # The Python package: functions on workers, by the interface of qjam.
 #   test_python_workers.py PATH_TO_shoal [TEST...]
 # Hosts are reached by a stand-in for ssh that runs the command here, each host with a home of its own.  Prints one
@@ -355,17 +355,142 @@ def test_hosts():
     os.environ["SHOAL_PROGRAM"] = str(program)
 
 
+WHO = """
+    import os
+    import signal
+
+    def mapfunc(params, dataset):
+        if params == 'raise':
+            raise LookupError('as told')
+        if isinstance(params, list) and 0 in dataset and not os.path.exists(params[0]):
+            open(params[0], 'w').close()
+            os.kill(os.getppid(), signal.SIGKILL)
+        return {os.getpid(): os.getppid()}, len(dataset), float(sum(dataset))
+
+    def reduce(results):
+        who = {}
+        for one, _, _ in results:
+            who.update(one)
+        return who, sum(rows for _, rows, _ in results), sum(total for _, _, total in results)
+"""
+
+
+def are_gone(who, what):
+    pids = {*who, *who.values()}
+    wait_until(lambda: all(state(pid) in ("", "Z") for pid in pids), 300, f"the end of workers {what}")
+
+
+def test_workers_stay():
+    who = module_of("who", WHO)
+    rows = list(range(100))
+    for workers in (["local:2"], ["corn10:2"]):
+        master, seen = Master(workers, ssh=make_ssh()), {}
+        for params in range(5):
+            pids, count, total = master.run(who, params, list(rows))
+            seen.update(pids)
+            check(f"{workers}: run {params}", (count, total) == (100, 4950.0), (count, total))
+        check(f"{workers}: five runs, two processes", len(seen) <= 2, seen)
+        raises(f"{workers}: an exception", RemoteError, "LookupError: as told", lambda: master.run(who, "raise", rows))
+        other = module_of(f"other_{workers[0][:4]}", WHO.replace("float(sum(dataset))", "1.0"))
+        pids, _, total = master.run(other, None, rows)
+        check(f"{workers}: another function, after an exception, is run by the same processes",
+              total == 100 and pids.keys() <= seen.keys(), (pids, seen, total))
+        master.close()
+        are_gone(seen, f"that were closed, {workers}")
+        check(f"{workers}: a closed Master starts others", master.run(who, None, rows)[1:] == (100, 4950.0))
+        last = master.run(who, None, rows)[0]
+        del master
+        gc.collect()
+        are_gone(last, f"of a Master that was collected, {workers}")
+
+
+def test_rows_that_change():
+    """An array that is handed over as it is may change; one that has not is not sent again."""
+    who = module_of("who", WHO)
+    rows, seen = np.arange(50.0), {}
+    with Master("local") as master:
+        for _ in range(2):
+            seen.update(master.run(who, None, rows)[0])
+        check("equal rows stay where they are", len(seen) == 1, seen)
+        rows[3] = 1000.0
+        check("rows that changed are sent", master.run(who, None, rows)[2] == 50 * 49 / 2 - 3 + 1000)
+        check("so are those of another type", master.run(who, None, rows.astype("f4"))[1:] == (50, 2222.0))
+        kept = [master.run(who, None, NumpyMatrixDataSet(np.arange(float(n))))[0] for n in range(2, 6)]
+        wait_until(lambda: sum(state(pid) not in ("", "Z") for one in kept for pid in one) <= 2, 300,
+                   "the end of workers of the data sets that were used first")
+    are_gone({**kept[-1], **kept[-2]}, "of a Master that was left")
+
+
+def test_killed_workers():
+    """A worker that dies, in a run or between two, is replaced, and nothing else is seen of it."""
+    who = module_of("who", WHO)
+    rows = NumpyMatrixDataSet(list(range(200)))
+    with Master("local:2") as master:
+        check("a worker dies in a run", master.run(who, [str(folder / "killed")], rows)[1:] == (200, 19900.0))
+        for pid in set(master.run(who, None, rows)[0].values()):
+            os.kill(pid, signal.SIGKILL)
+        check("all die between two", master.run(who, None, rows)[1:] == (200, 19900.0))
+
+
+def test_forked():
+    """A process that was forked has no part in the workers of the other, and may have its own."""
+    who = module_of("who", WHO)
+    rows = NumpyMatrixDataSet(list(range(20)))
+    with Master("local") as master:
+        before = master.run(who, None, rows)[0]
+        child = os.fork()
+        if child == 0:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pids, *rest = master.run(who, None, rows)
+            master.close()
+            gc.collect()
+            os._exit(0 if rest == [20, 190.0] and not pids.keys() & before.keys() else 1)
+        check("a forked process runs with workers of its own", os.waitpid(child, 0)[1] == 0)
+        check("and leaves the others alone", master.run(who, None, rows)[0] == before)
+
+
+def test_python_ends():
+    """Workers end with Python, however that ends, also in the middle of a run of another thread."""
+    ends = {"by itself": "", "by exit": "raise SystemExit(3)", "at once": "os._exit(0)",
+            "by a thread's run": "threading.Thread(target=master.run, args=(sleep, 1000, [1]), daemon=True).start()\n"
+                                 "time.sleep(0.5)"}
+    for how, last in ends.items():
+        done = run_python("""
+            import os, sys, threading, time
+            import shoal
+            def who(params, dataset):
+                return [os.getpid(), os.getppid()]
+            def sleep(params, dataset):
+                time.sleep(params)
+            master = shoal.Master('local:2')
+            print(*master.run(who, None, [1, 2, 3]), flush=True)
+""" + textwrap.indent(last, " " * 12))
+        said = "shoal._errors.Error: stopped\n" if "thread" in how else ""  # which its own thread raises
+        check(f"Python ends {how}", done.stderr.endswith(said) and "Fatal" not in done.stderr
+              and bool(done.stderr) == bool(said) and done.returncode == (3 if "exit" == how[3:] else 0), done.stderr)
+        pids = list(map(int, done.stdout.split()))
+        check(f"Python ends {how}: a run before", len(pids) == 6, done.stdout)
+        are_gone(dict(zip(pids, pids)), f"of a Python that ended {how}")
+    for left in (folder / "tmp").glob("shoal-qjam*"):  # of the one that was not asked
+        shutil.rmtree(left)
+
+
 STUCK = """
     import os, sys, time
     import shoal
     def stuck(params, dataset):
         open(os.path.join(params, str(os.getpid())), 'w').close()
         time.sleep(1000)
+    def count(params, dataset):
+        return len(dataset)
+    master = shoal.Master([sys.argv[1]], ssh=sys.argv[2])
     try:
-        shoal.Master([sys.argv[1]], ssh=sys.argv[2]).run(stuck, sys.argv[3], list(range(8)))
+        master.run(stuck, sys.argv[3], list(range(8)))
     except KeyboardInterrupt:
         print('interrupted')
         input()
+        print('again', master.run(count, None, list(range(8))))
 """
 
 
@@ -392,7 +517,8 @@ def test_control_c_run():
         check(f"Ctrl-C ends run, {workers}", terminal.until("interrupted"), terminal.seen)
         wait_for_end(pids, workers)  # while whoever started them is still there
         terminal.type(b"\n")
-        check(f"the process goes on, {workers}", terminal.end() == 0, terminal.seen)
+        check(f"the process goes on, and may run again, {workers}",
+              terminal.end() == 0 and re.search(r"again 8\r", terminal.seen), terminal.seen)
 
 
 def test_signal_of_others():
@@ -456,7 +582,7 @@ def test_progress_of_run():
         print('got', shoal.Master(['local:2'], slice_rows=1).run(slow, None, list(range(60))))
     """)
     check("run on a terminal", terminal.until(r"got 60"), terminal.seen)
-    check("its progress", re.search(r"\r\x1b\[K\d+ of 32 parts done, [12] workers?\r", terminal.seen),
+    check("its progress", re.search(r"\r\x1b\[K\d+ of 30 parts done, [12] workers?\r", terminal.seen),
           repr(terminal.seen))
     terminal.end()
     book = run_notebook("import shoal, time\nfactor = 3\n"

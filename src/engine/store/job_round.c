@@ -20,6 +20,9 @@ enum { SWEEP_EVERY = 8 };
 /* Seconds for which a look is recent enough to start on another worker's piece. */
 static const double look_holds = 0.1;
 
+/* Seconds between two records that tell how many slices were mapped. */
+static const double tell_every = 0.5;
+
 static int64_t top_of(const job_run *run)
 {
     return run->spec->tree.pieces - 1;
@@ -216,6 +219,18 @@ static int begin_mapping(job_run *run, int64_t slice)
     return status;
 }
 
+/* In a long round others see how far this worker is: now and then where a request costs nothing, and with its beats
+ * elsewhere. */
+static int tell_maps(job_run *run)
+{
+    int64_t now = base_now();
+    job_beat_set(run->beat, &run->record);
+    if (!shoal_store_describe(run->store).wakes || now < base_time_after(run->told_at, tell_every))
+        return SHOAL_OK;
+    run->told_at = now;
+    return job_beat_now(run->beat, job_deadline(run));
+}
+
 static int map_slice(job_run *run, int64_t slice)
 {
     job_held *held = &run->held[slice];
@@ -237,8 +252,9 @@ static int map_slice(job_run *run, int64_t slice)
     held->used = run->model->number;
     run->flag[slice] |= JOB_HERE;
     run->record.maps++;
+    status = tell_maps(run);
     job_pace_mapped(run, -base_seconds_until(began));
-    return SHOAL_OK;
+    return status;
 }
 
 static int merge_piece(job_run *run, int64_t piece)
@@ -467,6 +483,7 @@ static void begin_round(job_run *run)
     job_loader_counted(run->loader, &run->record.hits, &run->record.fetched, &run->record.bytes);
     job_beat_set(run->beat, &run->record);
     job_pace_begin(run);
+    run->told_at = run->pace.began;
     if (job_store_awaits(run->store)) {
         expect_others(run);
     } else { /* the first wait notices whatever comes from now on, so that it need not begin with a look */

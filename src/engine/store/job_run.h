@@ -194,6 +194,7 @@ typedef struct job_run {
     job_held *held;                   /* of slices */
     uint64_t *maker;                  /* of slices: who mapped it, if its piece was seen here; 0 if unknown */
     bool begun;                       /* the mapper knows this round */
+    int64_t told_at;                  /* when its record last told of its maps */
     int64_t looked_at;                /* when it last looked; 0 once it made something for another */
     int64_t waiting_for;              /* a piece, -1 for the next model, -2 for nothing */
     uint32_t seen_child, seen_model;  /* for shoal_store_wait on it, and on the next model */

@@ -14,10 +14,11 @@
 #include "base/memory.h"
 #include "learn/check.h"
 #include "learn/exact.h"
+#include "learn/exec/exec_parts.h"
 #include "learn/exec/exec_pool.h"
 #include "learn/partial.h"
 
-enum { PARAMS_BYTES_MOST = 100 * 1000, CHUNK_MOST = 1 << 20, CHUNK_LEAST = 64, WHOLE_DIGITS = 2 };
+enum { PARAMS_BYTES_MOST = 100 * 1000, WHOLE_DIGITS = 2 };
 enum { CELL_FORM = 0, CELL_DIGITS = 0, CELL_RANGE = 1, CELL_PARTS = 0 };
 
 /* What an answer looks like. */
@@ -37,12 +38,6 @@ typedef struct exec_model {
     int64_t part_bytes; /* of what a record holds of a collected answer */
     char params[];
 } exec_model;
-
-/* A piece of a collected answer; its bytes follow. */
-typedef struct exec_part {
-    int64_t length; /* of the whole answer, along its first axis */
-    int64_t bytes;  /* of this piece */
-} exec_part;
 
 static const shoal_option options[] = {
     {"params", 'p', SHOAL_OPTION_TEXT, offsetof(shoal_exec_config, params), "FILE|JSON",
@@ -88,8 +83,7 @@ static void lay_out_exec(shoal_layout *layout, const exec_model *model)
     }
     if (model->collect) {
         layout->cells = 1;
-        layout->cell[CELL_PARTS] = (shoal_cell){
-            .name = "parts", .kind = SHOAL_CELL_RECORD, .bytes = sizeof(exec_part) + (size_t)model->part_bytes};
+        layout->cell[CELL_PARTS] = exec_parts_cell(model->part_bytes);
         return;
     }
     layout->cells = 2;
@@ -121,8 +115,7 @@ static int check_exec(const shoal_algorithm *self, const shoal_round *round, con
                 learn_window_good(&model->window);
     if (good && model->runs)
         good = count_values(&values, &model->form, model->collect) && model->values == values &&
-               model->part_bytes > 0 && model->part_bytes <= CHUNK_MOST &&
-               model->part_bytes % (int64_t)sizeof(exec_part) == 0;
+               exec_parts_good(model->part_bytes);
     if (good)
         lay_out_exec(&expected, model);
     return good && learn_layout_is(&round->layout, &expected)
@@ -303,27 +296,6 @@ static int map_sum(shoal_partial *partial, const exec_model *model, const exec_p
     return exec_pool_fail(pool, by, grain, what);
 }
 
-static int map_parts(shoal_partial *partial, const exec_model *model, const exec_form *form, const exec_answer *answer,
-                     const shoal_grain *grain, const shoal_scratch *scratch)
-{
-    exec_part *part = scratch->memory;
-    size_t left = answer->count * shoal_type_size(answer->type), most = (size_t)model->part_bytes;
-    const unsigned char *from = answer->values;
-    shoal_key key = {.high = (uint64_t)grain->index};
-    int status;
-    do { /* also when it is empty */
-        size_t size = left < most ? left : most;
-        *part = (exec_part){.length = form->shape[0], .bytes = (int64_t)size};
-        memcpy(part + 1, from, size);
-        memset((unsigned char *)(part + 1) + size, 0, most - size);
-        status = shoal_partial_record(partial, CELL_PARTS, key, part);
-        key.low++;
-        from += size;
-        left -= size;
-    } while (status == SHOAL_OK && left > 0);
-    return status;
-}
-
 static int map_exec(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
                     const shoal_scratch *scratch)
 {
@@ -339,7 +311,8 @@ static int map_exec(shoal_partial *partial, const shoal_round *round, const void
     const exec_form form = form_of(&answer, model->collect);
     status = check_form(&form, model, pool, program, grain);
     if (status == SHOAL_OK)
-        status = model->collect ? map_parts(partial, model, &form, &answer, grain, scratch)
+        status = model->collect ? exec_parts_add(partial, CELL_PARTS, model->part_bytes, grain->index, form.shape[0],
+                                                 answer.values, answer.count * shoal_type_size(answer.type), scratch)
                                 : map_sum(partial, model, pool, &answer, program, grain);
     exec_pool_give_back(pool, &program);
     return status;
@@ -350,20 +323,19 @@ static size_t scratch_exec(const shoal_round *round, const void *prepared, const
     const exec_model *model = round->model;
     (void)prepared;
     (void)shape;
-    return model->collect ? sizeof(exec_part) + (size_t)model->part_bytes : 1;
+    return model->collect ? exec_parts_scratch(model->part_bytes) : 1;
 }
 
 /* ---- what comes of it -------------------------------------------------------------------------------------------- */
 
 /* Most answers are as long as the first one, so that one record holds them whole; if that is empty, perhaps as long as
- * their grain.  Records lie one after another: a multiple of what is aligned. */
+ * their grain. */
 static int64_t choose_part_bytes(const exec_form *form, int64_t rows_per_grain)
 {
     double bytes = (double)shoal_type_size((shoal_type)form->type);
     for (int i = 0; i < form->rank; i++)
         bytes *= (double)(i == 0 && form->shape[0] == 0 ? rows_per_grain : form->shape[i]);
-    bytes = fmin(fmax(bytes, CHUNK_LEAST), CHUNK_MOST);
-    return ((int64_t)bytes + (int64_t)sizeof(exec_part) - 1) / (int64_t)sizeof(exec_part) * (int64_t)sizeof(exec_part);
+    return exec_parts_choose(bytes);
 }
 
 /* What the first answer looked like, and how many values it had. */
@@ -420,24 +392,10 @@ static int finish_floats(shoal_result *result, const exec_model *model, const in
     return SHOAL_OK;
 }
 
-/* How long all answers are together; -1 for what can't be. */
-static int64_t joined_length(const shoal_partial *merged, const exec_model *model)
-{
-    int64_t length = 0;
-    for (int64_t i = 0; i < shoal_partial_records(merged, CELL_PARTS); i++) {
-        shoal_key key;
-        const exec_part *part = shoal_partial_record_at(merged, CELL_PARTS, i, &key);
-        if (part->bytes < 0 || part->bytes > model->part_bytes || part->length < 0 ||
-            (key.low == 0 && __builtin_add_overflow(length, part->length, &length)))
-            return -1;
-    }
-    return length;
-}
-
 static int finish_joined(shoal_result *result, const exec_model *model, const shoal_partial *merged)
 {
     exec_form form = model->form;
-    form.shape[0] = joined_length(merged, model);
+    form.shape[0] = exec_parts_length(merged, CELL_PARTS, model->part_bytes);
     size_t left = shoal_type_size((shoal_type)form.type);
     for (int i = 0; i < form.rank; i++)
         if (form.shape[i] < 0 || !base_multiply(&left, left, (size_t)form.shape[i]))
@@ -445,14 +403,7 @@ static int finish_joined(shoal_result *result, const exec_model *model, const sh
     unsigned char *to = shoal_result_add(result, "result", (shoal_type)form.type, form.rank, form.shape);
     if (!to)
         return SHOAL_MEMORY;
-    for (int64_t i = 0; i < shoal_partial_records(merged, CELL_PARTS); i++) {
-        const exec_part *part = shoal_partial_record_at(merged, CELL_PARTS, i, NULL);
-        size_t size = (size_t)part->bytes < left ? (size_t)part->bytes : left;
-        memcpy(to, part + 1, size);
-        to += size;
-        left -= size;
-    }
-    return left == 0 ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "the answers of exec are not what was written");
+    return exec_parts_join(to, left, merged, CELL_PARTS);
 }
 
 static int finish_run(shoal_result **result, const exec_model *model, const shoal_partial *merged)

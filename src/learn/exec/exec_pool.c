@@ -26,6 +26,9 @@ struct exec_pool {
     char **environment;
     char host[HOST_BYTES];
     double timeout;
+    int64_t call; /* what exec_pool_tell said */
+    const void *call_params;
+    size_t call_bytes;
     base_guard guard;
     pthread_mutex_t lock; /* of what follows */
     exec_program **idle;
@@ -204,6 +207,13 @@ void exec_pool_give_back(exec_pool *pool, exec_program **program)
     exec_program_end(program, 0); /* without room for it another is started later */
 }
 
+void exec_pool_tell(exec_pool *pool, int64_t call, const void *params, size_t bytes)
+{
+    pool->call = call;
+    pool->call_params = params;
+    pool->call_bytes = bytes;
+}
+
 int exec_pool_ready(exec_pool *pool, int programs)
 {
     int status = SHOAL_OK;
@@ -244,8 +254,13 @@ static int explain_failure(int status, const exec_pool *pool, const exec_program
 
 static int ask(exec_answer *out, exec_program *program, const exec_pool *pool, const shoal_grain *grain)
 {
-    const exec_question question = {
-        .values = grain->values, .rows = grain->rows, .columns = grain->shape->columns, .type = grain->shape->type};
+    const exec_question question = {.values = grain->values,
+                                    .rows = grain->rows,
+                                    .columns = grain->shape->columns,
+                                    .type = grain->shape->type,
+                                    .call = pool->call,
+                                    .params = pool->call_params,
+                                    .params_bytes = pool->call_bytes};
     return exec_program_ask(out, program, &question, deadline(pool));
 }
 

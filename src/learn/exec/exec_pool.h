@@ -24,6 +24,8 @@ typedef struct exec_pool_options {
 } exec_pool_options;
 
 int exec_pool_new(exec_pool **out, const exec_pool_options *options);
+/* From now on grains are answered with these params, which must last until the next: number `call`, from 1 on. */
+void exec_pool_tell(exec_pool *pool, int64_t call, const void *params, size_t bytes);
 /* Starts programs ahead of time until there are this many, so that they get ready meanwhile. */
 int exec_pool_ready(exec_pool *pool, int programs);
 int exec_pool_ask(exec_answer *out, exec_program **by, exec_pool *pool, const shoal_grain *grain);

@@ -29,6 +29,7 @@ struct exec_program {
     pid_t process; /* 0 once its end has been noted */
     int stream[3]; /* our ends; -1 when closed */
     int64_t asked;
+    int64_t call; /* whose params it has; 0 for none */
     unsigned char *answer;
     size_t have, room;
     char said[SAID_BYTES]; /* the last of its standard error */
@@ -201,34 +202,43 @@ static int fail_ended(exec_program *program)
 /* ---- an answer --------------------------------------------------------------------------------------------------- */
 
 /* Where one exchange stands. */
+enum { SENT = 4 };
 typedef struct exchange {
     exec_program *program;
-    struct iovec left[2]; /* yet to be sent: the header, the rows */
+    struct iovec left[SENT]; /* yet to be sent: params and rows, each after its header */
     data_npy_header header;
     size_t header_bytes; /* 0 until the whole header is there */
     size_t needed;       /* bytes of the answer, as far as known */
     double seconds;      /* that it may take in all */
 } exchange;
 
+static bool has_more(const exchange *self)
+{
+    size_t left = 0;
+    for (int i = 0; i < SENT; i++)
+        left |= self->left[i].iov_len;
+    return left > 0;
+}
+
 static int send_some(exchange *self)
 {
     exec_program *program = self->program;
-    while (self->left[0].iov_len + self->left[1].iov_len > 0) {
-        ssize_t sent = writev(program->stream[STREAM_IN], self->left, 2);
+    while (has_more(self)) {
+        ssize_t sent = writev(program->stream[STREAM_IN], self->left, SENT);
         if (sent < 0 && errno == EAGAIN)
             return SHOAL_OK;
         if (sent < 0 && errno == EPIPE)
             break; /* it does not read any more, which is its own business if it answers */
         if (sent < 0 && errno != EINTR)
             return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't write to its standard input");
-        for (int i = 0; i < 2 && sent > 0; i++) {
+        for (int i = 0; i < SENT && sent > 0; i++) {
             size_t part = (size_t)sent < self->left[i].iov_len ? (size_t)sent : self->left[i].iov_len;
             self->left[i].iov_base = (char *)self->left[i].iov_base + part;
             self->left[i].iov_len -= part;
             sent -= (ssize_t)part;
         }
     }
-    self->left[0].iov_len = self->left[1].iov_len = 0;
+    memset(self->left, 0, sizeof self->left);
     return SHOAL_OK;
 }
 
@@ -329,8 +339,7 @@ static int talk(exchange *self, int64_t until)
     exec_program *program = self->program;
     int status = SHOAL_OK;
     while (status == SHOAL_OK && !(self->header_bytes && program->have >= self->needed)) {
-        bool sends = self->left[0].iov_len + self->left[1].iov_len > 0;
-        struct pollfd poll_for[3] = {{sends ? program->stream[STREAM_IN] : -1, POLLOUT, 0},
+        struct pollfd poll_for[3] = {{has_more(self) ? program->stream[STREAM_IN] : -1, POLLOUT, 0},
                                      {program->stream[STREAM_OUT], POLLIN, 0},
                                      {program->stream[STREAM_ERR], POLLIN, 0}};
         int ready = poll(poll_for, 3, milliseconds_until(until));
@@ -400,13 +409,19 @@ static int talk_without_signal(exchange *self, int64_t until)
 
 int exec_program_ask(exec_answer *out, exec_program *program, const exec_question *question, int64_t until)
 {
-    char header[DATA_NPY_HEADER_ROOM];
-    const int64_t shape[2] = {question->rows, question->columns};
+    char header[DATA_NPY_HEADER_ROOM], params_header[DATA_NPY_HEADER_ROOM];
+    const int64_t shape[2] = {question->rows, question->columns}, params_shape[1] = {(int64_t)question->params_bytes};
     size_t header_bytes = data_npy_header_write(header, question->type, 2, shape);
     size_t bytes = (size_t)question->rows * (size_t)question->columns * shoal_type_size(question->type);
     exchange self = {.program = program,
-                     .left = {{header, header_bytes}, {(void *)question->values, bytes}},
+                     .left = {[2] = {header, header_bytes}, {(void *)question->values, bytes}},
                      .seconds = base_seconds_until(until)};
+    if (question->call != program->call) {
+        size_t length = data_npy_header_write(params_header, SHOAL_UINT8, 1, params_shape);
+        self.left[0] = (struct iovec){params_header, length};
+        self.left[1] = (struct iovec){(void *)question->params, question->params_bytes};
+        program->call = question->call;
+    }
     int status = program->asked++ > 0 ? check_silent(program) : SHOAL_OK;
     if (status == SHOAL_OK)
         status = talk_without_signal(&self, until);

@@ -30,6 +30,11 @@ typedef struct exec_question {
     const void *values;
     int64_t rows, columns;
     shoal_type type;
+    /* What they are to be answered with, if that changes: sent before the rows, as an array of bytes with one
+     * dimension, to a program that has not got this number yet; 0 for none. */
+    int64_t call;
+    const void *params;
+    size_t params_bytes;
 } exec_question;
 
 /* What came back: in C order and this machine's byte order.  The values belong to the program until it is asked
