@@ -23,6 +23,11 @@ typedef enum shoal_kmeans_empty {
     SHOAL_EMPTY_SPLIT     /* it takes half of the largest cluster: two centres very close together */
 } shoal_kmeans_empty;
 
+typedef enum shoal_kmeans_metric {
+    SHOAL_METRIC_EUCLIDEAN,
+    SHOAL_METRIC_COSINE /* rows count by their direction alone, and centres have length 1 */
+} shoal_kmeans_metric;
+
 typedef struct shoal_kmeans_config {
     int64_t k;
     const char *init;    /* "auto", "kmeans++", "parallel", "random", or the path that start came from */
@@ -31,7 +36,8 @@ typedef struct shoal_kmeans_config {
     double tolerance;
     int64_t runs;
     int64_t seed;
-    int empty; /* shoal_kmeans_empty */
+    int empty;  /* shoal_kmeans_empty */
+    int metric; /* shoal_kmeans_metric */
 } shoal_kmeans_config;
 
 SHOAL_API extern const shoal_algorithm shoal_kmeans;
@@ -41,6 +47,7 @@ typedef struct shoal_predict_config {
     const double *centres; /* k x columns */
     int64_t k, columns;
     bool distances; /* also the distance of each row to its centre, float64 */
+    int metric;     /* shoal_kmeans_metric */
 } shoal_predict_config;
 
 SHOAL_API extern const shoal_algorithm shoal_kmeans_predict;

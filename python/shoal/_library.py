@@ -49,7 +49,8 @@ class RunOptions(Structure):
 
 
 class PredictConfig(Structure):
-    _fields_ = [("centres", c_void_p), ("k", c_int64), ("columns", c_int64), ("distances", c_bool)]
+    _fields_ = [("centres", c_void_p), ("k", c_int64), ("columns", c_int64), ("distances", c_bool),
+                ("metric", c_int)]
 
 
 SAY = CFUNCTYPE(None, c_void_p, c_char_p)

@@ -98,6 +98,8 @@ typedef struct kernel_set {
      * combined ((0+4)+(2+6))+((1+5)+(3+7)). */
     double (*distance32)(const float *x, const double *centre, int64_t columns);
     double (*distance64)(const double *x, const double *centre, int64_t columns);
+    /* exact.  The definition for unit vectors: the dot product, in the same lanes. */
+    double (*product64)(const double *a, const double *b, int64_t columns);
 
     /* exact.  Puts `count` centred rows (row-major, `columns` apart) into row panels; the last is padded with zeros. */
     void (*pack_rows)(float *panels, const float *rows, int count, int64_t columns);

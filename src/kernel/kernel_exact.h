@@ -65,7 +65,13 @@ static void centre_row(float *out, const void *row, shoal_type type, const kerne
     centre[type](out, row, origin, columns);
 }
 
-/* The last columns go to the lane their number names, and the lanes are combined as the definition says. */
+/* The lanes are combined as the definition says. */
+static inline double add_lanes(const double lane[8])
+{
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+/* The last columns go to the lane their number names. */
 #define DISTANCE_END(sums, x, centre, k, columns)                                                                      \
     double lane[8];                                                                                                    \
     memcpy(lane, sums, sizeof lane);                                                                                   \
@@ -73,7 +79,7 @@ static void centre_row(float *out, const void *row, shoal_type type, const kerne
         double difference = (double)x[k] - centre[k];                                                                  \
         lane[k % 8] += difference * difference;                                                                        \
     }                                                                                                                  \
-    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]))
+    return add_lanes(lane)
 
 static double distance32(const float *x, const double *centre, int64_t columns)
 {
@@ -107,6 +113,24 @@ static double distance64(const double *x, const double *centre, int64_t columns)
 }
 #undef DISTANCE_END
 
+static double product64(const double *a, const double *b, int64_t columns)
+{
+    exact_doubles sums[EXACT_VECTORS] = {0};
+    double lane[8];
+    int64_t k = 0;
+    for (; k + 8 <= columns; k += 8)
+        for (int v = 0; v < EXACT_VECTORS; v++) {
+            exact_doubles left, right;
+            memcpy(&left, a + k + v * DOUBLE_LANES, sizeof left);
+            memcpy(&right, b + k + v * DOUBLE_LANES, sizeof right);
+            sums[v] += left * right;
+        }
+    memcpy(lane, sums, sizeof lane);
+    for (; k < columns; k++)
+        lane[k % 8] += a[k] * b[k];
+    return add_lanes(lane);
+}
+
 #define MOVE(name, type)                                                                                               \
     static void name(int64_t *restrict to, int64_t *restrict from, const type *restrict x,                             \
                      const double *restrict origin, const double *restrict inverse, double weight, int64_t columns)    \
@@ -131,6 +155,7 @@ static void fill_exact(kernel_set *set)
     set->centre_row = centre_row;
     set->distance32 = distance32;
     set->distance64 = distance64;
+    set->product64 = product64;
     set->move32 = move32;
     set->move64 = move64;
 }

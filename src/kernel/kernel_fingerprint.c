@@ -139,6 +139,7 @@ static void probe_exact(probe *to, const kernel_set *set)
             inverse[k] = ldexp(1, 20 + k % 40);
         add_double(to, set->distance32(x32, centre, columns));
         add_double(to, set->distance64(x64, centre, columns));
+        add_double(to, set->product64(x64, centre, columns));
         set->move32(there, here, x32, centre, inverse, next_unit(to), columns);
         set->move64(there, NULL, x64, centre, inverse, next_unit(to), columns);
     }

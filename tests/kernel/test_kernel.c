@@ -222,16 +222,29 @@ static double distance64(const double *x, const double *centre, int64_t columns)
     DISTANCE(x, centre, columns);
 }
 
+static double product64(const double *x, const double *centre, int64_t columns)
+{
+    double lane[8] = {0};
+    for (int64_t k = 0; k < columns; k++) {
+        double product = x[k] * centre[k];
+        lane[k % 8] += product;
+    }
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
 static void check_distance(int64_t columns, int kind)
 {
     float *narrow = random_floats(columns, kind);
     double *wide = random_doubles(columns, kind), *centre = random_doubles(columns, kind);
     double expected32 = distance32(narrow, centre, columns), expected64 = distance64(wide, centre, columns);
+    double product = product64(wide, centre, columns);
     for (int s = 0; s < count_sets; s++) {
         const kernel_set *set = sets[s];
         double got32 = set->distance32(narrow, centre, columns), got64 = set->distance64(wide, centre, columns);
         assert_memory_equal(&got32, &expected32, sizeof got32);
         assert_memory_equal(&got64, &expected64, sizeof got64);
+        got64 = set->product64(wide, centre, columns);
+        assert_memory_equal(&got64, &product, sizeof got64);
     }
     drop_fences();
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-# Seconds: 40
+# Seconds: 45
 # k-means through the program: the same bits whatever computes them, and the bits of the definition.
 #   test_kmeans_exact.py PATH_TO_shoal [RANDOM_CASES]
 # Every case is run with each kernel of this CPU, 1 to 7 threads and several grains, paired in another way in each, and
 # the files compared as `cmp` does.
-# Labels are compared with the definition in numpy (DESIGN.md, "Exactness in k-means"), centres with math.fsum.
+# Labels are compared with the definition in numpy (docs/learn/kmeans.md, "The result, defined"), centres with math.fsum.
 # Prints one line for each failure and "N passed, M failed" at the end.
 import concurrent.futures
 import itertools
@@ -105,8 +105,8 @@ def power_of_two(X):
     return 1.0
 
 
-def distances(X, C):
-    """Squared distances in float64: 8 lanes by column mod 8, combined ((0+4)+(2+6))+((1+5)+(3+7))."""
+def in_lanes(X, C, term):
+    """Sums of terms in float64: 8 lanes by column mod 8, combined ((0+4)+(2+6))+((1+5)+(3+7))."""
     blocks = -(-X.shape[1] // 8)
     padding = ((0, 0), (0, blocks * 8 - X.shape[1]))
     X, C = np.pad(X, padding), np.pad(C, padding)
@@ -117,12 +117,34 @@ def distances(X, C):
         lane = np.zeros((len(x), len(C), 8))
         for block in range(blocks):
             here = slice(block * 8, block * 8 + 8)
-            apart = x[:, None, here] - C[None, :, here]
-            lane += apart * apart
+            lane += term(x[:, None, here], C[None, :, here])
         lane = np.moveaxis(lane, 2, 0)
         result[first:first + step] = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) +
                                                                                     (lane[3] + lane[7]))
     return result
+
+
+def distances(X, C):
+    return in_lanes(X, C, lambda x, c: (x - c) * (x - c))
+
+
+def products(X, C):
+    return in_lanes(X, C, lambda x, c: x * c)
+
+
+def lengths(X):
+    return np.array([products(x[None], x[None])[0, 0] for x in X])
+
+
+def unit(X):
+    """Rows of length 1; those whose squares would not fit float64 are brought near 1 first."""
+    X = X.astype(float)
+    with np.errstate(over="ignore"):
+        square = lengths(X)
+    extreme = np.flatnonzero(~((square >= 2.0**-600) & (square <= 2.0**600)))
+    X[extreme] = np.ldexp(X[extreme], -np.frexp(np.abs(X[extreme]).max(1, keepdims=True))[1])
+    square[extreme] = lengths(X[extreme])
+    return X * (1 / np.sqrt(square))[:, None]
 
 
 def relocate(square, label, weight, k):
@@ -164,34 +186,93 @@ def mean_error(X, weight, label, before, after):
     return worst
 
 
-def follow(name, X, path, start, steps, empty="farthest", weight=None, weight_path=None):
+class Euclidean:
+    """What the learner sees of the rows, and what it makes of centres."""
+    options = []
+
+    def __init__(self, X):
+        self.scale = power_of_two(X.astype(float))
+        self.X = X.astype(float) * self.scale
+
+    def centres(self, given):
+        return given * self.scale
+
+    def squares(self, centres):
+        return distances(self.X, centres)
+
+    def labels(self, centres):
+        return self.squares(centres).argmin(1)
+
+    def error(self, weight, label, before, after):
+        return mean_error(self.X, weight, label, before, after)
+
+    def told(self, objective):
+        return objective / self.scale / self.scale
+
+
+class Cosine:
+    options = ["--metric", "cosine"]
+
+    def __init__(self, X):
+        self.X = unit(X)
+        self.rounding = X.shape[1] / 8 + 16
+
+    def centres(self, given):
+        rounded = np.abs(lengths(given) - 1) <= self.rounding * 2.0**-52
+        return np.where(rounded[:, None], given, unit(given))
+
+    def squares(self, centres):
+        square = distances(self.X, centres)
+        return np.where(square > (self.rounding * 2.0**-53)**2, square, 0)
+
+    def labels(self, centres):
+        return products(self.X, centres).argmax(1)
+
+    def error(self, weight, label, before, after):
+        """Beside exact sums brought to length 1; what cancels out leaves less digits."""
+        worst = 0
+        for j, centre in enumerate(after):
+            x = self.X[label == j] * weight[label == j, None]
+            total = np.array([math.fsum(column) for column in x.T.tolist()])
+            size, length = math.fsum(weight[label == j]), math.sqrt(math.fsum((total * total).tolist()))
+            if length > 1e-13 * size:
+                worst = max(worst, np.abs(centre - total / length).max() * length / size)
+            elif size == 0:
+                worst = max(worst, np.abs(centre - before[j]).max())
+        return worst
+
+    def told(self, objective):
+        return objective / 2
+
+
+def follow(name, X, path, start, steps, empty="farthest", weight=None, weight_path=None, metric=Euclidean):
     """One update at a time from a given start, each held against the definition; then all of them in one run."""
-    scale = power_of_two(X.astype(float))
-    X = X.astype(float) * scale
+    seen = metric(X)
     centres = np.asarray(start, dtype=float)
     w = np.ones(len(X)) if weight is None else weight.astype(float)
-    options = ["--tolerance", 0, "--empty", empty] + (["--weights", weight_path] if weight_path else [])
+    options = ["--tolerance", 0, "--empty", empty, *metric.options]
+    options += ["--weights", weight_path] if weight_path else []
     first = save(centres)
     for step in range(steps):
         outcome = Outcome(path, ["--init", save(centres), "--iterations", 1, *options])
         if not check(f"{name}: step {step} runs", outcome.code == 0, outcome.error):
             return
-        square = distances(X, centres * scale)
-        label = square.argmin(1)
-        after = outcome.centres
+        before, after = seen.centres(centres), seen.centres(outcome.centres)
+        label = seen.labels(before)
         if empty == "farthest":
-            label = relocate(square, label, w, len(centres))
-        error = mean_error(X, w, label, centres * scale, after * scale) if empty != "split" else 0
+            label = relocate(seen.squares(before), label, w, len(centres))
+        error = seen.error(w, label, before, after) if empty != "split" else 0
         check(f"{name}: centres of step {step}", error <= 1e-12, f"off by {error:.3g}")
-        square = distances(X, after * scale)
-        wrong = np.flatnonzero(square.argmin(1) != outcome.labels)
+        label = seen.labels(after)
+        wrong = np.flatnonzero(label != outcome.labels)
         check(f"{name}: labels of step {step}", len(wrong) == 0, f"{len(wrong)} wrong, first at row {wrong[:1]}")
-        exact = math.fsum((square.min(1) * w).tolist()) / scale / scale
+        own = seen.squares(after)[np.arange(len(label)), label]
+        exact = seen.told(math.fsum((own * w).tolist()))
         told = outcome.about["objective"]
         told = math.inf if told is None else told  # JSON has no infinity
         close = math.isclose(told, exact, rel_tol=1e-9, abs_tol=sys.float_info.min)
         check(f"{name}: objective of step {step}", close, f"{told!r}, not {exact!r}")
-        centres = after
+        centres = outcome.centres
     whole = Outcome(path, ["--init", first, "--iterations", steps, *options])
     check(f"{name}: {steps} steps at once", whole.code == 0 and whole.bytes[:2] == outcome.bytes[:2],
           outcome.difference(whole))
@@ -255,7 +336,7 @@ def both(name, X, k, steps=3, start=None, places=None, **more):
     path = save(X)
     start = rows_of(X, k) if start is None else start
     follow(name, X, path, start, steps, **more)
-    options = ["--init", save(start), "--iterations", 12, "--tolerance", 0]
+    options = ["--init", save(start), "--iterations", 12, "--tolerance", 0, *more.get("metric", Euclidean).options]
     options += ["--empty", more["empty"]] if "empty" in more else []
     options += ["--weights", more["weight_path"]] if "weight_path" in more else []
     return same(name, path, options, places)
@@ -497,6 +578,106 @@ def test_predict():
     check("predict: distances", (np.load(far) == np.sqrt(square.min(1))).all())
 
 
+# ---- cosine ----------------------------------------------------------------------------------------------------------
+
+
+def by_cosine(name, X, k, steps=2, start=None, places=None, **more):
+    return both(f"cosine, {name}", X, k, steps, start, places, metric=Cosine, **more)
+
+
+@case
+def test_cosine_shapes():
+    for columns in [1, 2, 3, 8, 17, 32, 33, 64, 129, 260]:
+        by_cosine(f"blobs of {columns} columns", blobs(300, columns, 6, columns), 7, places=SOMEWHERE)
+    by_cosine("uniform, 150 centres", generator(1).random((600, 64), dtype=np.float32), 150)
+    by_cosine("3000 columns of bytes", generator(4).integers(0, 256, (90, 3000), dtype=np.uint8), 30, places=SOMEWHERE)
+    X = np.clip(blobs(4000, 50, 30, 5) * 30 + 128, 1, 255).astype("u1")
+    by_cosine("4,000 rows of bytes", X, 33)
+    labels = {dtype: Outcome(save(X[:500].astype(dtype)), ["-k", 9, "--metric", "cosine"]).bytes[:2]
+              for dtype in ["u1", "i2", "f4", "i8", "f8"]}
+    check("cosine: the same numbers in any type", all(files == labels["u1"] for files in labels.values()), labels.keys())
+
+
+@case
+def test_cosine_ties():
+    grid = np.array(list(itertools.product(range(5), repeat=3)), "f4")[1:]
+    by_cosine("grid", grid, 13)
+    corners = np.array(list(itertools.product([0, 1], repeat=3)), float)[1:]
+    by_cosine("grid, symmetric centres", grid, 7, start=corners)
+    by_cosine("grid, equal centres", grid, 8, start=np.repeat(corners[:4], 2, axis=0))
+    by_cosine("grid, centres of one direction", grid, 6, start=np.outer(range(1, 7), [1, 2, 3]))
+    X = generator(10).normal(size=(300, 48))
+    for apart in [1e-7, 1e-12, 1e-15]:
+        start = np.repeat(rows_of(X, 4), 5, axis=0)
+        by_cosine(f"centres {apart} apart", X, 20,
+                  start=start * (1 + apart * generator(11).normal(size=start.shape)), places=SOMEWHERE)
+    by_cosine("rows of opposite directions", np.vstack([X[:20], -X[:20]]), 2, start=X[[0, 1]])
+
+
+@case
+def test_cosine_lengths():
+    """A row's length is of no account, whatever it is."""
+    X = generator(19).uniform(-1, 1, (200, 11))
+    sizes = 2.0 ** generator(20).integers(-1000, 1000, (200, 1))
+    start, far = rows_of(X, 6), ["--metric", "cosine", "--init"]
+    expected = Outcome(save(X), [*far, save(start)])
+    check("cosine: rows of any length", Outcome(save(X * sizes), [*far, save(start)]).bytes[:2] == expected.bytes[:2])
+    check("cosine: centres of any length", Outcome(save(X), [*far, save(start * 2.0**-300)]).bytes[0] == expected.bytes[0])
+    for dtype, size in [("f4", 3e38), ("f4", 1e-40), ("f8", 1e300), ("f8", 1e-300), ("f8", 1e-310), ("f8", 1e-200)]:
+        by_cosine(f"{dtype} of size {size}", (X * size).astype(dtype), 6, places=SOMEWHERE)
+    X[:, 3] *= 1e250
+    X[:, 4] *= 1e-250
+    by_cosine("1e250 and 1e-250 side by side", X, 6, places=SOMEWHERE)
+    by_cosine("columns of many sizes", X * 10.0 ** np.arange(-5, 6), 6)
+
+
+@case
+def test_cosine_choices():
+    X = np.abs(blobs(700, 40, 10, 21))
+    path, metric = save(X), ["--metric", "cosine"]
+    for init, k in itertools.product(["kmeans++", "parallel", "random"], [10, 60]):
+        seeded = same(f"cosine, {init}, {k}", path, ["-k", k, "--init", init, "--iterations", 0, *metric], SOMEWHERE)
+        wrong = (products(unit(X), seeded.centres).argmax(1) != seeded.labels).sum()
+        check(f"cosine, {init}, {k}: labels", wrong == 0, f"{wrong} wrong")
+        check(f"cosine, {init}, {k}: distinct", len(set(map(bytes, seeded.centres))) == k)
+    same("cosine, the best of three", path, ["-k", 12, "--runs", 3, *metric])
+    copies = np.outer(range(1, 8), [1, 2, 3, 4, 5]).astype(float)
+    for init in ["kmeans++", "parallel"]:
+        same(f"cosine, one direction by {init}", save(copies), ["-k", 2, "--init", init, *metric], SOMEWHERE, fails=True)
+    start = np.vstack([rows_of(X, 6), np.repeat(-rows_of(X, 1), 5, axis=0)])
+    for empty in ["farthest", "keep", "split"]:
+        by_cosine(f"empty clusters, {empty}", X, 11, 4, start=start, empty=empty)
+    weight = generator(28).random(700) * (generator(29).random(700) < 0.7)
+    by_cosine("weights", X, 7, weight=weight, weight_path=save(weight))
+    standard = same("cosine, standardised", path, ["-k", 5, "--standardise", *metric], SOMEWHERE)
+    again = (X.astype(float) - X.astype(float).mean(0)) / X.astype(float).std(0)
+    known = Outcome(save(again.astype("f4")), ["-k", 5, *metric])
+    agree = (known.labels == standard.labels).mean()
+    check("cosine, standardised: as rows that were", agree > 0.95, f"{agree} agree")
+
+
+@case
+def test_cosine_predict():
+    X = blobs(900, 33, 8, 30)
+    model, labels, far = folder / "cosine.safetensors", folder / "cosine-l.npy", folder / "cosine-d.npy"
+    trained = shoal("kmeans", save(X), "-k", 20, "--metric", "cosine", "--model", model, "--labels", labels, "--json")
+    learnt, told, expected = np.load(labels), json.loads(trained.stdout), None
+    for place in [[], *everywhere("cosine predict"), *SOMEWHERE]:
+        result = shoal("predict", model, save(X), "--labels", labels, "--distances", far, "--json", *place)
+        if check(f"cosine predict {place} runs", result.returncode == 0, result.stderr.decode()):
+            found = labels.read_bytes(), far.read_bytes(), json.loads(result.stdout)["objective"]
+            expected = expected or found
+            check(f"cosine predict {place}", found == expected)
+    check("cosine predict: labels", (np.load(labels) == learnt).all())
+    check("cosine predict: objective", expected[2] == told["objective"])
+    centres = folder / "cosine-c.npy"
+    shoal("kmeans", save(X), "--init", model, "--metric", "cosine", "--iterations", 0, "--centres", centres)
+    U, C = unit(X), np.load(centres)
+    apart = np.maximum(1 - (U @ C.T).max(1), 0)
+    check("cosine predict: distances", np.abs(np.load(far) - apart).max() < 1e-15 * 40)
+    check("cosine predict: labels of numpy's own product", (np.load(labels) == (U @ C.T).argmax(1)).all())
+
+
 def random_data(g):
     rows, columns = int(g.integers(1, 400)), int(g.choice([1, 2, 3, 7, 8, 16, 20, 33, 70, 140]))
     kind = g.integers(0, 6)
@@ -519,18 +700,21 @@ def random_data(g):
 def random_case(seed):
     g = generator(1000 + seed)
     X = random_data(g)
+    metric = Cosine if seed % 4 == 3 else Euclidean
+    if metric is Cosine:
+        X[(X == 0).all(1)] = 1
     k = int(min(len(X), g.choice([1, 2, 5, 17, 40, 120])))
     start = rows_of(X, k, seed)
     if g.random() < 0.3:
         start = start[g.integers(0, k, k)]
     if g.random() < 0.3:
         start += np.abs(start).max() * g.normal(size=start.shape) * 10.0 ** g.uniform(-16, 0)
-    more = {"empty": str(g.choice(["farthest", "keep"]))}
+    more = {"empty": str(g.choice(["farthest", "keep"])), "metric": metric}
     if g.random() < 0.3:
         weight = g.choice([g.integers(0, 3, len(X)).astype(float), g.random(len(X))])
         if weight.sum() > 0:
             more.update(weight=weight, weight_path=save(weight))
-    name = f"random case {seed} ({X.dtype} {X.shape}, K={k}, {more['empty']}{', weights' if 'weight' in more else ''})"
+    name = f"random case {seed} ({metric.__name__}, {X.dtype} {X.shape}, K={k}, {more['empty']}{', weights' if 'weight' in more else ''})"
     both(name, X, k, 2, start=start, places=SOMEWHERE, **more)
 
 

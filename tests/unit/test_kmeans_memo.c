@@ -208,7 +208,7 @@ static void test_predict(void **state)
         double *centres = malloc((size_t)(K * columns[c]) * sizeof *centres);
         shoal_convert_float64(centres, values, SHOAL_FLOAT32, K * columns[c]);
         memcpy(centres + 7 * columns[c], centres, (size_t)columns[c] * sizeof *centres);
-        shoal_predict_config config = {centres, K, columns[c], true};
+        shoal_predict_config config = {.centres = centres, .k = K, .columns = columns[c], .distances = true};
         shoal_data *data = NULL;
         shoal_result *expected = NULL;
         hand_check(shoal_data_wrap(&data, values, ROWS, columns[c], SHOAL_FLOAT32));

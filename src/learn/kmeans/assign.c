@@ -171,6 +171,13 @@ void assign_tiles_score(const assigning *a, const assign_tiles *tiles, const int
 
 /* ---- deciding ---------------------------------------------------------------------------------------------------- */
 
+/* What the definition prefers the least of: the squared distance, or the negated product of unit vectors. */
+static double definition(const assigning *a, int64_t row, int32_t centre)
+{
+    const double *values = a->centres + (int64_t)centre * a->columns;
+    return a->rows->unit ? -kmeans_rows_product(a->rows, row, values) : kmeans_rows_distance(a->rows, row, values);
+}
+
 int64_t assign_decide(const assigning *a, int64_t row, const int32_t *places, const float *scores, int64_t count,
                       double limit)
 {
@@ -181,10 +188,10 @@ int64_t assign_decide(const assigning *a, int64_t row, const int32_t *places, co
         if (scores && scores[c] > limit)
             continue;
         int64_t place = places ? places[c] : c;
-        double distance = kmeans_rows_distance(a->rows, row, a->centres + (int64_t)pack->id[place] * a->columns);
+        double value = definition(a, row, pack->id[place]);
         a->counters[KMEANS_DEFINITIONS]++;
-        if (winner < 0 || distance < least || (distance == least && pack->id[place] < pack->id[winner])) {
-            least = distance;
+        if (winner < 0 || value < least || (value == least && pack->id[place] < pack->id[winner])) {
+            least = value;
             winner = place;
         }
     }

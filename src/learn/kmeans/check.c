@@ -55,6 +55,7 @@ static bool is_of_shape(const kmeans_model *model, const shoal_shape *shape)
 static bool are_options(const kmeans_model *model, bool predicts)
 {
     return model->predicting == predicts && is_in(model->distances, 0, predicts) &&
+           is_in(model->metric, SHOAL_METRIC_EUCLIDEAN, SHOAL_METRIC_COSINE) &&
            is_in(model->start, KMEANS_START_GREEDY, KMEANS_START_GIVEN) &&
            is_in(model->empty, SHOAL_EMPTY_FARTHEST, SHOAL_EMPTY_SPLIT) && model->iterations >= 0 &&
            is_in(model->runs, 1, KMEANS_RUNS_MOST) && model->tolerance >= 0;

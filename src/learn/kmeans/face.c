@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "data/data_address.h"
 #include "data/read_whole.h"
+#include "learn/kmeans/kmeans_internal.h"
 #include "learn/standardise.h"
 
 /* ---- before the run ---------------------------------------------------------------------------------------------- */
@@ -57,10 +58,31 @@ static const char *start_file(const char **option, const void *from, const learn
     return is_init_word(config->init) ? NULL : config->init;
 }
 
-static int read_model_centres(double **out, int64_t *rows, int64_t *columns, const char *path)
+/* Models of before there were metrics are Euclidean. */
+static int read_metric(int *out, const learn_model_file *model)
+{
+    static const char key[] = "option.metric";
+    *out = SHOAL_METRIC_EUCLIDEAN;
+    return learn_model_file_text(model, key) ? learn_model_file_choice(out, model, key, kmeans_metrics) : SHOAL_OK;
+}
+
+/* Centres found by one metric are no start for another: means of rows have no length of 1, and directions no size. */
+static int check_metric(const learn_model_file *model, int wanted)
+{
+    int metric = wanted;
+    int status = read_metric(&metric, model);
+    if (status < 0 || metric == wanted)
+        return status;
+    return shoal_fail(SHOAL_USAGE, "--init: %s was trained with --metric %s, not %s; give --metric %s, or another start",
+                      model->path, kmeans_metrics[metric], kmeans_metrics[wanted], kmeans_metrics[metric]);
+}
+
+static int read_model_centres(double **out, int64_t *rows, int64_t *columns, const char *path, int metric)
 {
     learn_model_file model = {0};
     int status = learn_model_file_open_as(&model, path, "kmeans");
+    if (status == SHOAL_OK)
+        status = check_metric(&model, metric);
     if (status == SHOAL_OK)
         status = learn_model_file_matrix(out, rows, columns, &model, "centres");
     learn_model_file_close(&model);
@@ -75,8 +97,9 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
     (void)given;
     if (is_init_word(config->init))
         return SHOAL_OK;
-    int status = data_safetensors_is(config->init) ? read_model_centres(&values[0], &rows, &columns, config->init)
-                                                   : data_read_float64(&values[0], &rows, &columns, config->init);
+    int status = data_safetensors_is(config->init)
+                     ? read_model_centres(&values[0], &rows, &columns, config->init, config->metric)
+                     : data_read_float64(&values[0], &rows, &columns, config->init);
     if (status < 0)
         return status;
     if (columns != about->columns)
@@ -184,8 +207,11 @@ static const learn_output predictions[] = {
 static int load(learn_applied *out, const learn_model_file *model, const char *path)
 {
     shoal_predict_config *config = out->config;
-    int status = model ? learn_model_file_matrix(&out->values[0], &config->k, &config->columns, model, "centres")
-                       : data_read_float64(&out->values[0], &config->k, &config->columns, path);
+    int status = model ? read_metric(&config->metric, model) : SHOAL_OK;
+    if (status < 0)
+        return status;
+    status = model ? learn_model_file_matrix(&out->values[0], &config->k, &config->columns, model, "centres")
+                   : data_read_float64(&out->values[0], &config->k, &config->columns, path);
     config->centres = out->values[0];
     out->columns = config->columns;
     out->clusters = config->k;
@@ -261,6 +287,8 @@ static const learn_example examples[] = {
     {"shoal kmeans data.npy -k 100 --centres centres.npy --labels labels.npy", "keep the result"},
     {"shoal kmeans train-images-idx3-ubyte.gz -k 64 --picture centres.png", "draw the centres of small images"},
     {"shoal kmeans iris.csv -k 3 --drop-column species --runs 10 --json", "the best of ten runs, for a script"},
+    {"shoal kmeans documents.npy -k 50 --metric cosine --model topics.safetensors",
+     "by direction alone: counts of words, embeddings"},
     {"shoal kmeans data.npy --init centres.npy --iterations 1", "one more iteration from given centres"},
     {"shoal kmeans data.npy -k 100 --workers local:4 --centres centres.npy",
      "with four processes, any of which may die"},

@@ -10,6 +10,7 @@
 enum { GREEDY_MOST = 50 };
 
 static const char *const empty_choices[] = {"farthest", "keep", "split", NULL};
+const char *const kmeans_metrics[] = {"euclidean", "cosine", NULL};
 
 static const shoal_option kmeans_options[] = {
     {"clusters", 'k', SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, k), "K", "number of clusters", NULL, 1,
@@ -29,6 +30,9 @@ static const shoal_option kmeans_options[] = {
     {"empty", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, empty), "HOW",
      "what to do with an empty cluster: move it to the farthest row, keep its centre, or split the largest cluster",
      "farthest", 0, 0, .choices = empty_choices},
+    {"metric", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, metric), "HOW",
+     "what near means: the euclidean distance, or the cosine of the angle between rows, whatever their lengths",
+     "euclidean", 0, 0, .choices = kmeans_metrics},
     {0}};
 
 static const kmeans_phase *const phases[KMEANS_PHASES] = {
@@ -78,6 +82,16 @@ static int check_centres(const char *what, const double *centres, int64_t k, int
     return SHOAL_OK;
 }
 
+static bool is_metric(int metric)
+{
+    return metric == SHOAL_METRIC_EUCLIDEAN || metric == SHOAL_METRIC_COSINE;
+}
+
+static int fail_metric(int metric)
+{
+    return shoal_fail(SHOAL_USAGE, "metric %d is neither SHOAL_METRIC_EUCLIDEAN nor SHOAL_METRIC_COSINE", metric);
+}
+
 static int check_config(const shoal_kmeans_config *config, const shoal_shape *shape)
 {
     if (config->k < 1 || config->k > INT32_MAX)
@@ -92,6 +106,8 @@ static int check_config(const shoal_kmeans_config *config, const shoal_shape *sh
         return shoal_fail(SHOAL_USAGE, "--tolerance must be at least 0, not %g", config->tolerance);
     if (config->iterations < 0 || config->runs < 1 || config->runs > KMEANS_RUNS_MOST)
         return shoal_fail(SHOAL_USAGE, "--iterations must be at least 0 and --runs 1 to %d", KMEANS_RUNS_MOST);
+    if (!is_metric(config->metric))
+        return fail_metric(config->metric);
     return config->start ? check_centres("--init", config->start, config->k, shape->columns) : SHOAL_OK;
 }
 
@@ -108,6 +124,7 @@ static int start_kmeans(shoal_round **out, const void *untyped, const shoal_shap
                            .seed = config->seed,
                            .tolerance = config->tolerance,
                            .weighted = shape->weighted,
+                           .metric = config->metric,
                            .prescale = 1,
                            .scale = 1,
                            .weight_scale = 1,
@@ -142,6 +159,7 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
                            .weighted = shape->weighted,
                            .predicting = 1,
                            .distances = config->distances,
+                           .metric = config->metric,
                            .prescale = 1,
                            .scale = 1,
                            .weight_scale = 1,
@@ -155,6 +173,8 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
     if (config->columns != shape->columns)
         return shoal_fail(SHOAL_INVALID, "the centres have %lld columns, the data %lld", (long long)config->columns,
                           (long long)shape->columns);
+    if (!is_metric(config->metric))
+        return fail_metric(config->metric);
     int status = check_centres("the model", config->centres, config->k, config->columns);
     if (status == SHOAL_OK)
         status = kmeans_round_first(out, &header);

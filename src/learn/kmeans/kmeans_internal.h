@@ -1,7 +1,8 @@
 /* k-means inside: the model that goes from round to round, its phases, and what the files of this folder share.
  *
  * docs/learn/kmeans.md has the mathematics.  Words used here:
- *   units      values as the learner sees them: the data's own, times `prescale` (1 unless they are extreme)
+ *   units      values as the learner sees them: the data's own, times `prescale` (1 unless they are extreme); with
+ *              --metric cosine the rows brought to length 1
  *   origin     the midrange of each column, rounded to float32; what rows and centres are measured from
  *   scale      power of two that brings centred values to about 1 for float32 arithmetic
  *   score      |c|^2/2 - z.c of a centred, scaled row z and centre c; orders centres as the distance does */
@@ -45,6 +46,7 @@ typedef struct kmeans_model {
     int64_t weighted;
     int64_t predicting; /* centres are given and stay: label, nothing else */
     int64_t distances;  /* the label round also gives each row's distance */
+    int64_t metric;     /* shoal_kmeans_metric */
 
     /* Known after the scan. */
     double prescale, scale;
@@ -141,6 +143,8 @@ bool kmeans_are_sizes(const double *values, int64_t count);
 /* SHOAL_BROKEN: what was added up can't have come from maps of the round. */
 int kmeans_fail_merged(const shoal_round *round, const char *what);
 
+/* The names of shoal_kmeans_metric, ended by NULL. */
+extern const char *const kmeans_metrics[];
 /* How first centres are found; SHOAL_USAGE for a name that is none. */
 int kmeans_choose_start(int64_t *out, const shoal_kmeans_config *config);
 /* shoal_algorithm.cost of both learners of this folder. */
@@ -157,6 +161,29 @@ int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_
 
 enum { KMEANS_ORIGIN_COPIES = 48 };
 
+/* ---- directions -------------------------------------------------------------------------------------------------- */
+
+static inline bool kmeans_is_cosine(const kmeans_model *model)
+{
+    return model->metric == SHOAL_METRIC_COSINE;
+}
+
+/* Brings a vector to length 1.  False, and the vector stays as it is, when it has no direction: all values are 0, or
+ * one is not finite. */
+bool kmeans_make_unit(double *values, const kernel_set *kernel, int64_t columns);
+/* 1 / length of a sum of unit vectors; 0 where they cancel out and leave no direction. */
+double kmeans_sum_factor(const double *sum, const kernel_set *kernel, int64_t columns);
+/* The same for given centres.  Those that are unit vectors already, but for rounding, keep their bits: a model's
+ * centres stay what they were.  SHOAL_INVALID names the first that has no direction. */
+int kmeans_make_centres_unit(double *centres, int64_t k, int64_t columns);
+/* No two vectors of one direction are farther apart, squared, once they are brought to length 1; what is as near as
+ * that counts as distance 0.  0 for the Euclidean metric. */
+double kmeans_same_direction(const kmeans_model *model);
+
+/* What is told of a sum of weights times squared distances: in the units of the data, and for the cosine metric a sum
+ * of 1 - cosine, of which the squared distance of unit vectors is the double. */
+double kmeans_told_objective(const kmeans_model *model, double sum);
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* Reading single rows of a grain in the precision the definition needs. */
@@ -167,8 +194,11 @@ typedef struct kmeans_rows {
     kernel_origin origin;
     double most;  /* whole numbers of quanta that one row adds: so many rows of them can't overflow */
     bool narrow;  /* float32 holds the type exactly */
+    bool unit;    /* rows are brought to length 1 */
+    double same;  /* squared distances up to this are 0 */
     float *row32; /* columns each, for types that must be converted */
     double *row64;
+    int64_t *held; /* the row that row64 holds as a unit vector, or -1 */
 } kmeans_rows;
 
 /* Whether float32 holds every value of a type exactly. */
@@ -186,6 +216,8 @@ void kmeans_rows_centre(float *out, const kmeans_rows *rows, int64_t i);
 void kmeans_rows_centre_run(float *out, const kmeans_rows *rows, int64_t i, int count);
 /* The definition: squared distance of row i to a centre, in units. */
 double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *centre);
+/* The definition of labels by the cosine: dot product of row i, brought to length 1, and a centre. */
+double kmeans_rows_product(const kmeans_rows *rows, int64_t i, const double *centre);
 /* Adds row i to the sums of one cluster and takes it from another's (NULL: from none). */
 void kmeans_rows_move(const kmeans_rows *rows, int64_t i, int64_t *to, int64_t *from);
 /* Row i in units, float64. */

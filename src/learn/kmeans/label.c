@@ -56,6 +56,12 @@ static double objective_inverse(const kmeans_view *view)
                     : 1;
 }
 
+/* 1 - cosine is half the squared distance of unit vectors. */
+static double told_distance(const kmeans_model *model, double square)
+{
+    return kmeans_is_cosine(model) ? square / 2 : sqrt(square) / model->prescale;
+}
+
 static int map_label(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
                      const shoal_grain *grain, const shoal_scratch *scratch)
 {
@@ -82,7 +88,7 @@ static int map_label(shoal_partial *partial, const shoal_round *round, const kme
         sizes[label[i]]++;
         if (view.model->distances)
             *(double *)shoal_partial_row(partial, LABEL_DISTANCES, grain->first_row + i) =
-                sqrt(distance) / view.model->prescale;
+                told_distance(view.model, distance);
     }
     shoal_max_raise(shoal_partial_values(partial, LABEL_MOST), 0, most);
     return SHOAL_OK;
@@ -231,8 +237,7 @@ static int update_label(shoal_round **next, shoal_result **result, const shoal_r
     bool last = model->finishing || model->run + 1 == model->runs || model->stopping || stop;
     (void)crew;
     if (last && (better || model->finishing))
-        return make_labelled_result(result, &view, merged,
-                                    objective / model->prescale / model->prescale / model->weight_scale);
+        return make_labelled_result(result, &view, merged, kmeans_told_objective(model, objective));
     return next_run(next, round, objective, better, shape, stop || model->stopping);
 }
 

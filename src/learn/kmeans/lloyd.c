@@ -129,6 +129,7 @@ static int map_lloyd(shoal_partial *partial, const shoal_round *round, const kme
 typedef struct moving {
     kmeans_view old, fresh;
     const kmeans_sums *sums;
+    const kernel_set *kernel;
     double *quantum;   /* of each column's sums; 0 where they are wide */
     uint64_t *hash;    /* of each old centre */
     double *moved;     /* squared movement of each centre */
@@ -164,17 +165,28 @@ typedef struct movement {
     double objective, moved;
 } movement;
 
+/* How a cluster's sum becomes its centre. */
+typedef struct turning {
+    bool stays;    /* the cluster is empty, or its sum has no direction: the centre is the old one */
+    double weight; /* what the sum is divided by ... */
+    double unit;   /* ... or, for the cosine metric, multiplied with; else 0 */
+} turning;
+
 /* Turns the sums of up to MOVE_BLOCK columns into the centre, in place. */
 static void move_block(movement *total, double *restrict sum, const double *restrict old, const double *restrict origin,
-                       int64_t columns, double weight, bool empty)
+                       int64_t columns, const turning *turn)
 {
+    const double weight = turn->weight, unit = turn->unit;
     double gain[MOVE_BLOCK], square[MOVE_BLOCK];
     for (int64_t k = 0; k < columns; k++) {
         double from = old[k] - origin[k];
         gain[k] = weight * from * from - 2 * from * sum[k];
     }
-    if (empty)
+    if (turn->stays)
         memcpy(sum, old, (size_t)columns * sizeof *sum);
+    else if (unit > 0)
+        for (int64_t k = 0; k < columns; k++)
+            sum[k] *= unit;
     else
         for (int64_t k = 0; k < columns; k++)
             sum[k] = origin[k] + sum[k] / weight;
@@ -193,16 +205,18 @@ static int move_centre(void *context, int64_t j, int thread)
     const double *old = job->old.centres + j * columns, *origin = job->old.origin, *quantum = job->quantum;
     const int64_t *values = job->sums->values + j * columns;
     double *sum = job->fresh.centres + j * columns; /* sums first, turned into the centre in place */
-    double weight = cluster_weight(job, j);
-    bool empty = kmeans_sums_empty(job->sums, j);
+    turning turn = {.stays = kmeans_sums_empty(job->sums, j), .weight = cluster_weight(job, j)};
     movement total = {0};
     (void)thread;
     for (int64_t k = 0; k < columns; k++)
         sum[k] = (double)values[k] * quantum[k];
     add_wide(job, j, sum);
+    if (kmeans_is_cosine(job->old.model)) {
+        turn.unit = kmeans_sum_factor(sum, job->kernel, columns);
+        turn.stays |= !(turn.unit > 0);
+    }
     for (int64_t k = 0; k < columns; k += MOVE_BLOCK)
-        move_block(&total, sum + k, old + k, origin + k, columns - k < MOVE_BLOCK ? columns - k : MOVE_BLOCK, weight,
-                   empty);
+        move_block(&total, sum + k, old + k, origin + k, columns - k < MOVE_BLOCK ? columns - k : MOVE_BLOCK, &turn);
     job->moved[j] = total.moved;
     job->objective[j] = total.objective;
     job->hash[j] = kmeans_hash_row(old, columns);
@@ -226,7 +240,7 @@ static int void_copies(const moving *job)
 }
 
 /* The largest cluster (the lowest on ties) gives half its rows to each empty one: two centres a hair apart. */
-static void split_largest(kmeans_view *fresh, const kmeans_sums *sums, int64_t *rows)
+static void split_largest(kmeans_view *fresh, const kmeans_sums *sums, int64_t *rows, const kernel_set *kernel)
 {
     int64_t k = fresh->model->k, columns = fresh->model->columns;
     for (int64_t empty = 0; empty < k; empty++) {
@@ -241,6 +255,10 @@ static void split_largest(kmeans_view *fresh, const kmeans_sums *sums, int64_t *
             double apart = (from[c] - fresh->origin[c]) * 0x1p-10 * (c % 2 ? 1 : -1);
             to[c] = from[c] + apart;
             from[c] -= apart;
+        }
+        if (kmeans_is_cosine(fresh->model)) {
+            kmeans_make_unit(to, kernel, columns);
+            kmeans_make_unit(from, kernel, columns);
         }
         fresh->drift[largest] = fresh->drift[empty] = INFINITY;
         rows[empty] = rows[largest] / 2;
@@ -265,7 +283,7 @@ static int apply_split(moving *job, const kmeans_sums *sums)
     if (status < 0)
         return status;
     memcpy(rows, sums->rows, (size_t)k * sizeof *rows);
-    split_largest(&job->fresh, sums, rows);
+    split_largest(&job->fresh, sums, rows, job->kernel);
     for (int64_t j = 0; j < k; j++)
         job->moved[j] = squared_movement(job, j);
     base_free(&rows);
@@ -275,7 +293,9 @@ static int apply_split(moving *job, const kmeans_sums *sums)
 static int move_all(moving *job, const shoal_crew *crew)
 {
     size_t k = (size_t)job->old.model->k;
-    int status = base_alloc_unset(&job->quantum, (size_t)job->old.model->columns, sizeof *job->quantum, "quanta");
+    int status = kernel_choose(&job->kernel, crew->kernel);
+    if (status == SHOAL_OK)
+        status = base_alloc_unset(&job->quantum, (size_t)job->old.model->columns, sizeof *job->quantum, "quanta");
     if (status == SHOAL_OK)
         status = base_alloc_unset(&job->hash, k, sizeof *job->hash, "hashes of centres");
     if (status == SHOAL_OK)
@@ -352,7 +372,7 @@ int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const 
         memcmp(fresh.centres, old.centres, bytes) == 0 || (*next)->change <= model->tolerance * model->variance;
     if (model->converged || model->stopping || model->iteration >= model->iterations)
         model->phase = KMEANS_LABEL;
-    (*next)->objective = objective / model->prescale / model->prescale / model->weight_scale;
+    (*next)->objective = kmeans_told_objective(model, objective);
     (*next)->change = model->variance > 0 ? (*next)->change / model->variance : 0;
     return SHOAL_OK;
 }

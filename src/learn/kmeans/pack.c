@@ -327,13 +327,13 @@ static void pad(kmeans_pack *pack)
 
 /* The bounds of docs/learn/kmeans.md, "The bounds": (2) rounding of z, c and the products; (3) of the bias;
  * (4) the definition's own error. */
-static void set_error_bounds(kmeans_pack *pack, const double *norms)
+static void set_error_bounds(kmeans_pack *pack, const double *norms, bool unit)
 {
     const double u = unit_roundoff;
     double columns = (double)pack->columns;
     double products = (double)kernel_roundings(pack->columns) * u,
            sums = ((pack->few ? columns : columns / KERNEL_CHAIN) + 24) * u;
-    double definition = (columns / 8 + 16) * 0x1p-53;
+    double definition = (columns / 8 + 16) * (unit ? 0x1p-51 : 0x1p-53);
     pack->norm_most = 0;
     for (int64_t p = 0; p < pack->count; p++)
         pack->norm_most = fmax(pack->norm_most, norms[p]);
@@ -398,13 +398,13 @@ static int reserve_panels(kmeans_pack *pack)
     return status;
 }
 
-static void choose_form(kmeans_pack *pack, const kernel_set *kernel, int64_t count, shoal_type type)
+static void choose_form(kmeans_pack *pack, const kernel_set *kernel, int64_t count, shoal_type type, bool unit)
 {
     pack->few = pack->columns <= KERNEL_FEW_COLUMNS;
     pack->bytes = !pack->few && kernel->byte_tile_rows > 0 && (pack->prefers_bytes || count >= BYTES_PAY_FROM) &&
                   pack->columns <= KERNEL_BYTE_COLUMNS_MOST;
-    pack->direct =
-        pack->bytes && !pack->prefers_bytes && kernel->takes_all_bytes && (type == SHOAL_UINT8 || type == SHOAL_BOOL);
+    pack->direct = pack->bytes && !pack->prefers_bytes && !unit && kernel->takes_all_bytes &&
+                   (type == SHOAL_UINT8 || type == SHOAL_BOOL);
     pack->panel = pack->few ? 16 : pack->bytes ? kernel->byte_tile_centres : kernel->tile_centres;
 }
 
@@ -415,7 +415,7 @@ int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *
     int status = reserve_pack(pack, count, view->model->columns);
     if (status < 0)
         return status;
-    choose_form(pack, kernel, count, type);
+    choose_form(pack, kernel, count, type, kmeans_is_cosine(view->model));
     if ((status = reserve_panels(pack)) < 0)
         return status;
     if ((status = order_centres(pack, centres, drift, view->travel, count, view->model->scale, crew)) < 0)
@@ -431,7 +431,7 @@ int kmeans_pack_fill(kmeans_pack *pack, const kernel_set *kernel, const double *
         status = crew->each(crew, pack->count, pack_place, &job);
     }
     if (status == SHOAL_OK)
-        set_error_bounds(pack, job.norms);
+        set_error_bounds(pack, job.norms, kmeans_is_cosine(view->model));
     base_free(&job.norms);
     base_free(&job.workspace);
     return status;

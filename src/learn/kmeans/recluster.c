@@ -18,6 +18,7 @@ typedef struct reclustering {
     const double *point; /* count x columns */
     const int64_t *weight;
     int64_t count, columns, chunks;
+    double same;     /* squared distances up to this are 0 */
     double *centres; /* those chosen so far, `filled` of them */
     int64_t filled;
     double *distance; /* of each point to its nearest centre, squared */
@@ -52,6 +53,7 @@ static double distance_under(const reclustering *job, int64_t point, int64_t t)
     if (job->filled > 0 && !seed_may_be_nearer(job->near[job->nearest[point] * SEED_MEMBERS + t], distance))
         return distance;
     double fresh = job->kernel->distance64(point_at(job, point), point_at(job, job->trial[t]), job->columns);
+    fresh = fresh > job->same ? fresh : 0;
     return fresh < distance ? fresh : distance;
 }
 
@@ -221,6 +223,7 @@ int seed_recluster(double *centres, const kmeans_model *model, const double *poi
                         .weight = weights,
                         .count = count,
                         .columns = model->columns,
+                        .same = kmeans_same_direction(model),
                         .chunks = (count + CHUNK - 1) / CHUNK,
                         .centres = centres};
     int status = kernel_choose(&job.kernel, crew->kernel);

@@ -332,6 +332,7 @@ static void move_record(const kmeans_sums *sums, const kmeans_view *view, const 
     kmeans_view same = *view;
     kmeans_rows rows;
     unscaled.prescale = unscaled.weight_scale = 1;
+    unscaled.metric = SHOAL_METRIC_EUCLIDEAN; /* and brought to length 1 */
     same.model = &unscaled;
     kmeans_rows_init(&rows, plain, &same, &grain, &memory);
     kmeans_sums_move(sums, &rows, 0, move->to, move->from);

@@ -30,7 +30,8 @@ bool kmeans_fits_float32(shoal_type type)
 
 size_t kmeans_rows_bytes(int64_t columns)
 {
-    return kmeans_cut_size((size_t)columns * sizeof(float)) + kmeans_cut_size((size_t)columns * sizeof(double));
+    return kmeans_cut_size((size_t)columns * sizeof(float)) + kmeans_cut_size((size_t)columns * sizeof(double)) +
+           kmeans_cut_size(sizeof(int64_t));
 }
 
 void kmeans_rows_init(kmeans_rows *rows, const kmeans_prepared *prepared, const kmeans_view *view,
@@ -43,9 +44,13 @@ void kmeans_rows_init(kmeans_rows *rows, const kmeans_prepared *prepared, const 
                       .view = view,
                       .origin = {.origin32 = prepared->origin32, .origin64 = view->origin, .scale = view->model->scale},
                       .most = 0x1p62 / (double)view->model->rows,
-                      .narrow = kmeans_fits_float32(grain->shape->type)};
+                      .narrow = kmeans_fits_float32(grain->shape->type) && !kmeans_is_cosine(view->model),
+                      .unit = kmeans_is_cosine(view->model),
+                      .same = kmeans_same_direction(view->model)};
     rows->row32 = kmeans_cut(memory, (size_t)columns * sizeof(float));
     rows->row64 = kmeans_cut(memory, (size_t)columns * sizeof(double));
+    rows->held = kmeans_cut(memory, sizeof *rows->held);
+    *rows->held = -1;
 }
 
 const void *kmeans_rows_raw(const kmeans_rows *rows, int64_t i)
@@ -84,11 +89,26 @@ static const float *exact32(const kmeans_rows *rows, int64_t i)
     return rows->row32;
 }
 
+/* Row i brought to length 1.  It is often asked for more than once in a row.  A row without a direction, which the scan
+ * refuses, stays as it is. */
+static const double *unit64(const kmeans_rows *rows, int64_t i)
+{
+    const shoal_shape *shape = rows->grain->shape;
+    if (*rows->held != i) {
+        shoal_convert_float64(rows->row64, kmeans_rows_raw(rows, i), shape->type, shape->columns);
+        kmeans_make_unit(rows->row64, rows->kernel, shape->columns);
+        *rows->held = i;
+    }
+    return rows->row64;
+}
+
 static const double *exact64(const kmeans_rows *rows, int64_t i)
 {
     const shoal_shape *shape = rows->grain->shape;
     double prescale = rows->view->model->prescale;
     const void *raw = kmeans_rows_raw(rows, i);
+    if (rows->unit)
+        return unit64(rows, i);
     if (shape->type == SHOAL_FLOAT64 && prescale == 1)
         return raw;
     shoal_convert_float64(rows->row64, raw, shape->type, shape->columns);
@@ -100,7 +120,7 @@ static const double *exact64(const kmeans_rows *rows, int64_t i)
 void kmeans_rows_centre(float *out, const kmeans_rows *rows, int64_t i)
 {
     const shoal_shape *shape = rows->grain->shape;
-    if (rows->narrow || rows->view->model->prescale == 1)
+    if (rows->narrow || (rows->view->model->prescale == 1 && !rows->unit))
         rows->kernel->centre_row(out, kmeans_rows_raw(rows, i), shape->type, &rows->origin, shape->columns);
     else
         rows->kernel->centre_row(out, exact64(rows, i), SHOAL_FLOAT64, &rows->origin, shape->columns);
@@ -120,8 +140,15 @@ void kmeans_rows_centre_run(float *out, const kmeans_rows *rows, int64_t i, int 
 double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *centre)
 {
     int64_t columns = rows->grain->shape->columns;
-    return rows->narrow ? rows->kernel->distance32(exact32(rows, i), centre, columns)
-                        : rows->kernel->distance64(exact64(rows, i), centre, columns);
+    if (rows->narrow)
+        return rows->kernel->distance32(exact32(rows, i), centre, columns);
+    double distance = rows->kernel->distance64(exact64(rows, i), centre, columns);
+    return distance > rows->same ? distance : 0;
+}
+
+double kmeans_rows_product(const kmeans_rows *rows, int64_t i, const double *centre)
+{
+    return rows->kernel->product64(exact64(rows, i), centre, rows->grain->shape->columns);
 }
 
 double kmeans_rows_weight(const kmeans_rows *rows, int64_t i)
@@ -143,7 +170,9 @@ void kmeans_rows_values(double *out, const kmeans_rows *rows, int64_t i)
 {
     int64_t columns = rows->grain->shape->columns;
     if (!rows->narrow) {
-        memcpy(out, exact64(rows, i), (size_t)columns * sizeof *out);
+        const double *values = exact64(rows, i);
+        if (values != out)
+            memcpy(out, values, (size_t)columns * sizeof *out);
         return;
     }
     const float *exact = exact32(rows, i);

@@ -117,12 +117,53 @@ static int map_weights(shoal_partial *partial, const shoal_grain *grain)
     return SHOAL_OK;
 }
 
+/* A row that has no direction: the value that is not finite, or a 0 for a row of zeros. */
+static int report_no_direction(shoal_partial *partial, const shoal_grain *grain, int64_t i)
+{
+    double value = 0;
+    int64_t k = 0;
+    for (; k < grain->shape->columns && isfinite(value = value_at(grain, i, k)); k++)
+        ;
+    bool zeros = k == grain->shape->columns;
+    return shoal_partial_record(partial, RANGE_BAD, first_key(grain->first_row + i, zeros ? 0 : k),
+                                zeros ? &(double){0} : &value);
+}
+
+/* The same of rows brought to length 1. */
+static int map_unit_range(shoal_partial *partial, const kernel_set *kernel, const shoal_grain *grain,
+                          unsigned char *memory)
+{
+    const int64_t columns = grain->shape->columns;
+    const size_t row_bytes = (size_t)columns * shoal_type_size(grain->shape->type);
+    double *restrict row = kmeans_cut(&memory, (size_t)columns * sizeof(double));
+    double *restrict low = kmeans_cut(&memory, (size_t)columns * sizeof(double));
+    double *restrict high = kmeans_cut(&memory, (size_t)columns * sizeof(double));
+    int64_t *most = shoal_partial_values(partial, RANGE_MOST);
+    for (int64_t k = 0; k < columns; k++)
+        low[k] = high[k] = 0; /* sums are taken from 0, so only the greater of both matters */
+    for (int64_t i = 0; i < grain->rows; i++) {
+        shoal_convert_float64(row, (const char *)grain->values + (size_t)i * row_bytes, grain->shape->type, columns);
+        if (!kmeans_make_unit(row, kernel, columns))
+            return report_no_direction(partial, grain, i);
+        for (int64_t k = 0; k < columns; k++) {
+            low[k] = row[k] < low[k] ? row[k] : low[k];
+            high[k] = row[k] > high[k] ? row[k] : high[k];
+        }
+    }
+    for (int64_t k = 0; k < columns; k++) {
+        shoal_max_raise(most, k, high[k]);
+        shoal_max_raise(most, columns + k, -low[k]);
+    }
+    return SHOAL_OK;
+}
+
 static int map_range(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
                      const shoal_grain *grain, const shoal_scratch *scratch)
 {
     const shoal_shape *shape = grain->shape;
-    (void)round, (void)prepared;
     int status = grain->weights ? map_weights(partial, grain) : SHOAL_OK;
+    if (status == SHOAL_OK && kmeans_is_cosine(round->model))
+        return map_unit_range(partial, prepared->kernel, grain, scratch->memory);
     if (status == SHOAL_OK && !range_of_type[shape->type](shoal_partial_values(partial, RANGE_MOST), grain->values,
                                                           grain->rows, shape->columns, scratch->memory))
         status = report_not_finite(partial, grain);
@@ -173,12 +214,12 @@ static void set_origin(kmeans_view *view, const int64_t *most, shoal_type type)
     int64_t columns = model->columns;
     double greatest = find_greatest(most, columns), widest = 0;
     /* Origins must be float32 numbers and squares must fit float64: only data that float32 can't hold is outside. */
-    if (!kmeans_fits_float32(type) && (greatest >= 0x1p127 || (greatest > 0 && greatest < 0x1p-126)))
+    if (!kmeans_fits_float32(type) && !kmeans_is_cosine(model) && (greatest >= 0x1p127 || (greatest > 0 && greatest < 0x1p-126)))
         model->prescale = inverse_power(greatest);
     for (int64_t k = 0; k < columns; k++) {
         double high = shoal_max_value(most[k]) * model->prescale,
                low = -shoal_max_value(most[columns + k]) * model->prescale;
-        view->origin[k] = (float)midrange(low, high);
+        view->origin[k] = kmeans_is_cosine(model) ? 0 : (float)midrange(low, high);
         view->inverse[k] = fmax(high - view->origin[k], view->origin[k] - low);
         widest = fmax(widest, view->inverse[k]);
     }
@@ -202,6 +243,11 @@ static int update_range(shoal_round **next, shoal_result **result, const shoal_r
     (void)result, (void)crew;
     if (shoal_partial_records(merged, RANGE_BAD) > 0) {
         memcpy(&value, shoal_partial_record_at(merged, RANGE_BAD, 0, &key), sizeof value);
+        if (isfinite(value))
+            return shoal_fail(SHOAL_INVALID,
+                              "row %lld is all zeros and has no direction, which --metric cosine needs; leave it out, "
+                              "or use --metric euclidean",
+                              (long long)~key.high + 1);
         return shoal_fail(SHOAL_INVALID, "row %lld, column %lld is %s; k-means needs finite numbers",
                           (long long)~key.high + 1, (long long)~key.low + 1,
                           isnan(value) ? "not a number"

@@ -172,6 +172,8 @@ static int scale_centres(shoal_round *round)
 {
     kmeans_view view = kmeans_view_of(round);
     int64_t columns = view.model->columns;
+    if (kmeans_is_cosine(view.model))
+        return kmeans_make_centres_unit(view.centres, view.model->k, columns);
     for (int64_t i = 0; i < view.model->k * columns; i++) {
         double given = view.centres[i];
         view.centres[i] *= view.model->prescale;
