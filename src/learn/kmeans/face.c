@@ -73,7 +73,8 @@ static int check_metric(const learn_model_file *model, int wanted)
     int status = read_metric(&metric, model);
     if (status < 0 || metric == wanted)
         return status;
-    return shoal_fail(SHOAL_USAGE, "--init: %s was trained with --metric %s, not %s; give --metric %s, or another start",
+    return shoal_fail(SHOAL_USAGE,
+                      "--init: %s was trained with --metric %s, not %s; give --metric %s, or another start",
                       model->path, kmeans_metrics[metric], kmeans_metrics[wanted], kmeans_metrics[metric]);
 }
 

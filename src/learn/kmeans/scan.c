@@ -214,7 +214,8 @@ static void set_origin(kmeans_view *view, const int64_t *most, shoal_type type)
     int64_t columns = model->columns;
     double greatest = find_greatest(most, columns), widest = 0;
     /* Origins must be float32 numbers and squares must fit float64: only data that float32 can't hold is outside. */
-    if (!kmeans_fits_float32(type) && !kmeans_is_cosine(model) && (greatest >= 0x1p127 || (greatest > 0 && greatest < 0x1p-126)))
+    if (!kmeans_fits_float32(type) && !kmeans_is_cosine(model) &&
+        (greatest >= 0x1p127 || (greatest > 0 && greatest < 0x1p-126)))
         model->prescale = inverse_power(greatest);
     for (int64_t k = 0; k < columns; k++) {
         double high = shoal_max_value(most[k]) * model->prescale,
