@@ -3,7 +3,6 @@
 Whoever changes a struct in include/shoal changes it here too; tests/system/test_python.py compares sizes and offsets
 with what the C compiler says."""
 import ctypes
-import ctypes.util
 import os
 import pathlib
 from ctypes import CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
@@ -95,26 +94,30 @@ FUNCTIONS = {  # name: what it returns, what it takes
 # ---- finding it ----------------------------------------------------------------------------------------------------
 
 
-def places():
-    """Where the library may be, best first."""
+def find():
+    """Where the library is; what is found first is the only one that is tried."""
     here = pathlib.Path(__file__).resolve().parent
     if os.environ.get("SHOAL_LIBRARY"):
-        return [os.environ["SHOAL_LIBRARY"]]  # a library that is named is the only one that is tried
-    files = [here / "libshoal.so", here.parents[1] / "build" / "libshoal.so"]
+        return os.environ["SHOAL_LIBRARY"]
+    for file in (here / "libshoal.so", here.parents[1] / "build" / "libshoal.so"):
+        if file.exists():
+            return str(file)
+    import ctypes.util  # which asks other programs, so that it takes its time
     installed = ctypes.util.find_library("shoal")
-    return [str(file) for file in files if file.exists()] + ([installed] if installed else [])
+    if installed:
+        return installed
+    raise ImportError("libshoal.so was not found beside the package, in build/ or among the system's libraries: "
+                      "pip install ./python in the source tree makes a package that has it, and SHOAL_LIBRARY names "
+                      "one that is elsewhere")
 
 
 def open_library():
-    found = places()
-    if not found:
-        raise ImportError("libshoal.so was not found beside the package, in build/ or among the system's libraries: "
-                          "build it with ./dev build, or set SHOAL_LIBRARY to its path")
+    path = find()
     try:
-        library = ctypes.CDLL(found[0])
+        library = ctypes.CDLL(path)
     except OSError as error:
         raise ImportError(f"libshoal.so could not be loaded: {error}; SHOAL_LIBRARY names another one") from None
-    declare(library, found[0])
+    declare(library, path)
     return library
 
 
@@ -123,7 +126,10 @@ def declare(library, path):
     if not hasattr(library, "shoal_version"):
         raise ImportError(f"{path} is not libshoal, or older than version {version}, which this package needs")
     for name, (result, arguments) in FUNCTIONS.items():
-        function = getattr(library, name)
+        function = getattr(library, name, None)
+        if function is None:
+            raise ImportError(f"{path} has no {name}, so it is an older build of version {version} than this package: "
+                              "build both anew, or set SHOAL_LIBRARY to another one")
         function.restype, function.argtypes = result, arguments
         if name == "shoal_version":
             theirs = function().decode()

@@ -28,8 +28,8 @@ def find():
     if found:
         return os.path.abspath(found)
     raise Error(
-        "the program shoal was not found in build/ or in PATH: build it with ./dev build, or set SHOAL_PROGRAM to "
-        "its path")
+        "the program shoal was not found beside the package, in build/ or in PATH: pip install ./python in the source "
+        "tree makes a package that has it, and SHOAL_PROGRAM names one that is elsewhere")
 
 
 def ask(*words, timeout=None):

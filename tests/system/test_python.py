@@ -5,6 +5,7 @@
 # Prints one line for each failure and "N passed, M failed" at the end.
 import concurrent.futures
 import json
+import os
 import math
 import re
 import shutil
@@ -76,6 +77,18 @@ def test_finding():
         foreign = run_python("from shoal import KMeans", SHOAL_LIBRARY=str(folder / "foreign.so"))
         check("some other library is an ImportError",
               re.search(r"ImportError: .*foreign.so is not libshoal", foreign.stderr), foreign.stderr)
+        (folder / "older.c").write_text(f'const char *shoal_version(void) {{ return "{shoal.__version__}"; }}\n')
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "older.so", folder / "older.c"], check=True,
+                       timeout=300)
+        older = run_python("from shoal import KMeans", SHOAL_LIBRARY=str(folder / "older.so"))
+        check("a library without some function is an ImportError",
+              re.search(r"ImportError: .*older.so has no shoal_\w+, so it is an older build of version", older.stderr),
+              older.stderr)
+    (folder / "text.so").write_text("this is no library\n")
+    text = run_python("from shoal import KMeans", SHOAL_LIBRARY=str(folder / "text.so"))
+    check("a file that is no library is an ImportError",
+          re.search(r"ImportError: libshoal.so could not be loaded: .*text.so: .*; SHOAL_LIBRARY names another one$",
+                    text.stderr), text.stderr)
     beside = folder / "beside"
     shutil.copytree(root / "python" / "shoal", beside / "shoal")
     shutil.copy(program.parent / "libshoal.so", beside / "shoal" / "libshoal.so")
@@ -84,23 +97,62 @@ def test_finding():
           found.stdout + found.stderr)
 
 
+def pip(*words):
+    return subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, timeout=200)
+
+
 def test_installing():
-    """pip makes a package of it, and nothing needs a compiler."""
-    copy, target = folder / "source", folder / "installed"
-    shutil.copytree(root / "python", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    """pip makes a wheel that has the library and the program, and works away from the source tree."""
     for module in ("pip", "setuptools", "wheel"):
         if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, timeout=300).returncode != 0:
             return skipped("pip install", f"there is no {module}")
-    made = subprocess.run([
-        sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", target, copy
-    ], capture_output=True, text=True, timeout=200)
-    check("pip install", made.returncode == 0, made.stderr)
-    used = run_python(
-        "import qjam.master.master, shoal\nprint(shoal.__file__, shoal.KMeans(2).fit([[0], [1], [9]]).inertia_)",
-        PYTHONPATH=str(target))
-    check("what pip installed works",
-          used.stdout.split() == [str(target / "shoal/__init__.py"), "0.5"], used.stdout + used.stderr)
+    made = pip("wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", folder / "wheels", root / "python")
+    wheels = [path.name for path in (folder / "wheels").glob("*")] if made.returncode == 0 else []
+    check("pip makes a wheel for this kind of machine, and any Python",
+          wheels == [f"shoal-{shoal.__version__}-py3-none-linux_{os.uname().machine}.whl"], f"{wheels} {made.stderr}")
+    target = folder / "installed"
+    installed = pip("install", "--no-deps", "--no-index", "--target", target, *(folder / "wheels").glob("*"))
+    check("pip install", installed.returncode == 0, installed.stderr)
+    alone = {"PYTHONPATH": str(target), "SHOAL_LIBRARY": "", "SHOAL_PROGRAM": "", "PATH": "/usr/bin:/bin"}
+    used = run_python("""
+        import qjam.master.master, shoal
+        from shoal import _library, _program
+        def count(params, dataset):
+            return params * len(dataset)
+        print(shoal.__file__, _library.PATH, _program.find())
+        print(shoal.KMeans(2).fit([[0], [1], [9]]).inertia_, shoal.Master('local').run(count, 2, [1, 2, 3]))
+    """, cwd=folder, **alone)
+    check("what pip installed works by itself", used.stdout.split() == [
+        str(target / "shoal/__init__.py"), str(target / "shoal/libshoal.so"), str(target / "shoal/shoal"), "0.5", "6"
+    ], used.stdout + used.stderr)
+    (target / "shoal" / "libshoal.so").unlink()
+    without = run_python("from shoal import KMeans", cwd=folder, **alone)
+    check("a wheel without the library is an ImportError",
+          "ImportError: libshoal.so was not found beside the package, " in without.stderr, without.stderr)
+    shutil.copytree(root / "python", folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
+    apart = pip("wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", folder, folder / "source")
+    check("a package away from the source tree can't be built",
+          f"{folder} is not the source tree of shoal, of which this package is the folder python" in apart.stderr,
+          apart.stderr)
     return None
+
+
+def test_importing():
+    """`import shoal` brings nothing with it but itself; what needs more loads it when it is first used."""
+    done = run_python("""
+        import sys
+        before = set(sys.modules)
+        import shoal
+        dir(shoal)
+        print(*sorted(set(sys.modules) - before))
+        import numpy
+        before = set(sys.modules)
+        shoal.Master, shoal.RemoteWorker
+        print(*sorted(name for name in set(sys.modules) - before if "." not in name))
+    """)
+    first, second = done.stdout.splitlines()
+    check("import shoal", first == "shoal shoal._errors shoal._version", first + done.stderr)
+    check("shoal.Master", not set(second.split()) & {"sklearn", "scipy", "pandas", "IPython", "joblib"}, second)
 
 
 # ---- k-means ---------------------------------------------------------------------------------------------------------
