@@ -34,7 +34,8 @@ class Round(Structure):
 
 
 class Tensor(Structure):
-    _fields_ = [("name", c_char * 32), ("type", c_int), ("rank", c_int), ("shape", c_int64 * 4), ("values", c_void_p)]
+    _fields_ = [("name", c_char * 32), ("type", c_int), ("rank", c_int), ("shape", c_int64 * 4), ("values", c_void_p),
+                ("lent", c_bool)]
 
 
 PROGRESS = CFUNCTYPE(None, c_void_p, POINTER(Round), POINTER(Round), c_int64, c_double)
@@ -44,7 +45,7 @@ class RunOptions(Structure):
     _fields_ = [("threads", c_int), ("kernel", c_char_p), ("rows_per_grain", c_int64), ("memory", c_int64),
                 ("code", c_char_p), ("code_hash", c_char_p), ("progress", PROGRESS), ("progress_context", c_void_p),
                 ("stop", POINTER(c_int)), ("ranks", c_void_p), ("verify", c_int64), ("checkpoint_seconds", c_double),
-                ("checkpoint", c_char_p), ("resume", c_bool)]
+                ("checkpoint", c_char_p), ("resume", c_bool), ("into", c_void_p)]
 
 
 class PredictConfig(Structure):

@@ -5,8 +5,8 @@
 # Prints one line for each failure and "N passed, M failed" at the end.
 import concurrent.futures
 import json
-import os
 import math
+import os
 import re
 import shutil
 import subprocess
