@@ -3,9 +3,9 @@
 #   portable/shoal          needs the C library and nothing else
 #   portable/shoal-static   needs nothing: for machines with another C library, or an older one; loads no modules
 #
-# Stores of the cloud are left out, since libcurl and what it stands on have no static form, and so are the libraries
-# of compressed files but zlib, so that the programs stay small.  Where static libraries are
-# missing, so are these programs.
+# Stores of the cloud are left out, since libcurl and what it stands on have no static form, and so are HDF5 and the
+# libraries of compressed files but zlib, so that the programs stay small.  Where static libraries are missing, so are
+# these programs.
 set(portable_libraries "")
 foreach(name png16 jpeg z jansson sqlite3 crypto)
     find_library(portable_${name} lib${name}.a)
@@ -21,8 +21,10 @@ endforeach()
 
 set(cloud "/src/store/(azure/|s3/|http|xml|store_parallel)[a-z0-9_]*\\.c\\.o$")
 set(codecs "/(src/data/data_|src/portable/no_)(xz|bzip2|zstd)\\.c\\.o$")
-set(objects "$<FILTER:$<TARGET_OBJECTS:shoal_objects>,EXCLUDE,${cloud}|${codecs}>" $<TARGET_OBJECTS:shoal>
-    src/portable/no_cloud.c src/portable/no_xz.c src/portable/no_bzip2.c src/portable/no_zstd.c)
+set(hdf5 "/src/(data/hdf5/[a-z0-9_]*|portable/no_hdf5)\\.c\\.o$")
+set(objects "$<FILTER:$<TARGET_OBJECTS:shoal_objects>,EXCLUDE,${cloud}|${codecs}|${hdf5}>" $<TARGET_OBJECTS:shoal>
+    src/portable/no_cloud.c src/portable/no_hdf5.c src/portable/no_xz.c src/portable/no_bzip2.c
+    src/portable/no_zstd.c)
 
 add_executable(portable_shared ${objects})
 set_target_properties(portable_shared PROPERTIES OUTPUT_NAME shoal ENABLE_EXPORTS ON)

@@ -12,6 +12,7 @@ static const cli_note data_notes[] = {
     {"text", "CSV, TSV, or numbers separated by spaces or semicolons; compressed files (gzip, xz, bzip2, "
              "zstd) are read as they are"},
     {"IDX", "the format of MNIST; compressed files are read as they are"},
+    {"HDF5", "rows.h5, or rows.h5:/group/name where it holds several arrays; also MATLAB 7.3"},
     {"svmlight", "label index:value ..., made dense; the label is the target"},
     {"raw values", "files without a header: --type float32 --cols 100"},
     {"gen:blobs?rows=1e6&cols=16", "generated rows, to try things out; also gen:uniform"},
@@ -129,6 +130,7 @@ const cli_note cli_variables[] = {
     {"SHOAL_MPI_PLUGIN", "The libshoal-mpi.so to load (default: the one for the MPI that started the program)."},
     {"SHOAL_PORTABLE",
      "A folder with builds of this program to copy to other machines, or none to copy the running program."},
+    {"SHOAL_HDF5_LIBRARY", "The libhdf5 that reads HDF5 files (default: the one that is installed)."},
     {"SHOAL_HISTORY", "off: do not record predicted and measured times of runs."},
     {"XDG_CONFIG_HOME", "Holds the calibration, in a folder shoal (default: ~/.config)."},
     {"XDG_STATE_HOME", "Holds journals of copies, jobs without a store, and the history of runs, in a folder shoal "

@@ -18,8 +18,8 @@
 #include "data_words.h"
 
 /* In the order they are asked: what the address or the options say, then magic numbers, then what looks like text. */
-static const struct data_format *const formats[] = {&data_generated, &data_raw,      &data_npy,
-                                                    &data_idx,       &data_svmlight, &data_text};
+static const struct data_format *const formats[] = {&data_generated, &data_raw,      &data_npy, &data_idx,
+                                                    &data_hdf5,      &data_svmlight, &data_text};
 
 const struct data_format *data_format_find(const data_hint *hint)
 {

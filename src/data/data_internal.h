@@ -190,7 +190,7 @@ struct data_format {
 };
 extern const struct data_format data_text_lines; /* which data_open_lines takes for data_text */
 extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory, data_described;
-extern const struct data_format data_svmlight;
+extern const struct data_format data_svmlight, data_hdf5;
 /* The first format in the list that says it is meant; NULL if none does. */
 const struct data_format *data_format_find(const data_hint *hint);
 /* The format of that name; data_memory when there is none. */
@@ -264,8 +264,14 @@ typedef struct data_layout {
 /* Sets data->values to what follows in the source, mapped if the layout allows it and decoded otherwise.
  * The shape is set; bytes missing or left over are SHOAL_INVALID. */
 int data_take_values(shoal_data *data, data_source *source, const data_layout *layout);
+/* The same for values anywhere in a file that data->mapped is, where others may follow them. */
+int data_take_mapped(shoal_data *data, size_t offset, const data_layout *layout);
+/* Sets data->values to what lies in data->buffer as a file has it. */
+int data_decode_buffer(shoal_data *data, const data_layout *layout);
 /* Swaps the bytes of each value; `out` may be `in`. */
 void data_swap_bytes(void *out, const void *in, size_t count, size_t size);
+/* float16 to float32.  `in` may be the second half of `out`. */
+void data_widen_half(void *out, const void *in, size_t count);
 /* "mapped", "decoded into memory" or "decoded into a temporary file": how the values are kept. */
 const char *data_kept(const shoal_data *data);
 

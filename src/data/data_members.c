@@ -179,6 +179,15 @@ static bool is_called(const data_member *member, const char *name)
     return strcmp(member->name, name) == 0 || (member->name[0] == '/' && strcmp(member->name + 1, name) == 0);
 }
 
+/* What one without rows is: "a single value" if it is a number. */
+static const char *call_member(const data_member *member)
+{
+    shoal_type type;
+    bool swapped;
+    const bool is_number = data_type_parse(&type, &swapped, member->type, strlen(member->type));
+    return member->rank == 0 && is_number ? "a single value" : member->type;
+}
+
 static int choose_member(const data_member **out, const data_members *members, const char *file, const char *name)
 {
     int64_t found = 0;
@@ -199,8 +208,7 @@ static int choose_member(const data_member **out, const data_members *members, c
         return shoal_fail(SHOAL_INVALID, "%s: %" PRId64 " arrays have the name \"%s\", so which is meant is not known",
                           file, found, name);
     if (!(*out)->has_rows)
-        return shoal_fail(SHOAL_INVALID, "%s: the array %s holds %s, not rows of numbers", file, name,
-                          (*out)->rank == 0 ? "a single value" : (*out)->type);
+        return shoal_fail(SHOAL_INVALID, "%s: %s is %s, not rows of numbers", file, name, call_member(*out));
     return SHOAL_OK;
 }
 

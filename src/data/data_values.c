@@ -7,6 +7,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -145,17 +146,17 @@ static int fail_size(const shoal_data *data, size_t claimed, size_t held, const 
                       held, or_more);
 }
 
-static int take_mapped(shoal_data *data, data_source *source, const data_layout *layout)
+int data_take_mapped(shoal_data *data, size_t offset, const data_layout *layout)
 {
-    size_t claimed = value_count(data) * shoal_type_size(data->type);
-    size_t held = source->content_size - source->position;
-    if (held != claimed)
-        return fail_size(data, claimed, held, "");
-    const unsigned char *whole = base_mapped_bytes(data->mapped),
-                        *values = whole + source->part.first + source->position;
+    size_t claimed = value_count(data) * shoal_type_size(data->type), size = base_mapped_size(data->mapped);
+    size_t held = offset < size ? size - offset : 0;
+    if (held < claimed)
+        return fail_size(data, claimed, held, " there");
+    const unsigned char *whole = base_mapped_bytes(data->mapped), *values = whole + offset;
     if (is_usable(data, values, layout)) {
+        const size_t start = offset / (size_t)getpagesize() * (size_t)getpagesize();
         bool fits = (int64_t)claimed < base_memory_available() / 2;
-        (void)madvise((void *)whole, source->file_size, fits ? MADV_WILLNEED : MADV_SEQUENTIAL);
+        (void)madvise((void *)(whole + start), offset + claimed - start, fits ? MADV_WILLNEED : MADV_SEQUENTIAL);
         data->values = values;
         return shoal_data_check(data);
     }
@@ -166,6 +167,25 @@ static int take_mapped(shoal_data *data, data_source *source, const data_layout 
     return status;
 }
 
+/* All of a file but its header. */
+static int take_mapped(shoal_data *data, const data_source *source, const data_layout *layout)
+{
+    size_t claimed = value_count(data) * shoal_type_size(data->type);
+    size_t held = source->content_size - source->position;
+    return held == claimed ? data_take_mapped(data, source->part.first + source->position, layout)
+                           : fail_size(data, claimed, held, "");
+}
+
+int data_decode_buffer(shoal_data *data, const data_layout *layout)
+{
+    if (layout->fortran && data->columns > 1)
+        return decode_into_buffer(data, data->buffer.bytes, layout);
+    data_buffer_trim(&data->buffer);
+    decode(data->buffer.bytes, data->buffer.bytes, data, layout);
+    data->values = data->buffer.bytes;
+    return SHOAL_OK;
+}
+
 static int take_loaded(shoal_data *data, data_source *source, const data_layout *layout)
 {
     size_t claimed = value_count(data) * shoal_type_size(data->type);
@@ -174,12 +194,7 @@ static int take_loaded(shoal_data *data, data_source *source, const data_layout 
         return status;
     if (data->buffer.size != claimed)
         return fail_size(data, claimed, data->buffer.size, data->buffer.size > claimed ? " or more" : "");
-    if (layout->fortran && data->columns > 1)
-        return decode_into_buffer(data, data->buffer.bytes, layout);
-    data_buffer_trim(&data->buffer);
-    decode(data->buffer.bytes, data->buffer.bytes, data, layout);
-    data->values = data->buffer.bytes;
-    return SHOAL_OK;
+    return data_decode_buffer(data, layout);
 }
 
 int data_take_values(shoal_data *data, data_source *source, const data_layout *layout)

@@ -95,6 +95,15 @@ static void test_open(void **state)
         for (int memory = 0; memory < 2; memory++) /* 1 byte: everything decoded goes to a file */
             fail_each_allocation(open_and_read, &(struct open_case){file_path(names[i]), {.memory = memory}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("a.csv"), {.drop_columns = "b,1"}});
+    static const char *const hdf5[] = {"plain", "gzip", "tree:x"};
+    for (size_t i = 0; i < sizeof hdf5 / sizeof *hdf5; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "tests/fuzz/corpus/hdf5/%s", hdf5[i]);
+        if (open_and_read(&(struct open_case){path, {0}}) == SHOAL_OK) /* also loads the library */
+            fail_each_allocation(open_and_read, &(struct open_case){path, {0}});
+        else
+            assert_non_null(strstr(shoal_error(), "libhdf5"));
+    }
     write_text("words.svm", "spam 1:2 3:4\nham 2:1\n7 1:1");
     fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.target = ""}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.drop_columns = "label"}});

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-# Files that other programs write: scikit-learn's svmlight.  What shoal makes of them has the bits that their own
-# reader gives.  Labels: quick asan
+# Files that other programs write: scikit-learn's svmlight, h5py's HDF5.  What shoal makes of them has the bits that
+# their own readers give.  Labels: quick asan
 #   test_data_formats.py PATH_TO_shoal
 import json
 import os
@@ -31,8 +31,9 @@ def check(what, condition, more=""):
         print(f"FAILED {what} {more}")
 
 
-def shoal(*words):
-    return subprocess.run([program, *map(str, words)], capture_output=True, timeout=120, text=True)
+def shoal(*words, **settings):
+    return subprocess.run([program, *map(str, words)], capture_output=True, timeout=120, text=True,
+                          env=os.environ | settings)
 
 
 def convert(source, *options):
@@ -52,12 +53,12 @@ def same(a, b):
     return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
-def refused(what, path, *parts):
+def refused(what, path, *parts, **settings):
     """One line on standard error that names the file and says each part; nothing else, and no file."""
-    result = shoal("data", "convert", path, folder / "never.npy")
-    lines = result.stderr.splitlines()
+    result = shoal("data", "convert", path, folder / "never.npy", **settings)
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("try 'shoal")]
     check(what, result.returncode in (1, 2) and len(lines) == 1 and not (folder / "never.npy").exists(), result.stderr)
-    for part in (os.path.basename(path), *parts):
+    for part in (os.path.basename(path).split(":")[0], *parts):
         check(f"{what} says '{part}'", part in result.stderr, result.stderr)
 
 
@@ -105,6 +106,168 @@ def test_svmlight():
             check(f"predict of {rows} by {learner}", result.returncode == 0, result.stderr)
             answers.append(np.load(predicted) if result.returncode == 0 else rows)
         check(f"predictions of {learner} agree", np.array_equal(*answers))
+
+
+# ---- HDF5 ----------------------------------------------------------------------------------------------------------
+
+TYPES = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"]
+
+
+def sample(kind, shape):
+    generator = np.random.default_rng(len(shape) + shape[0])
+    if kind[-2] == "f":
+        values = generator.standard_normal(shape) * 10.0**generator.integers(-9, 4, shape)
+        values.flat[:3] = [np.inf, -0.0, -np.inf]
+        return values.astype(kind)
+    if kind[-2] == "b":
+        return generator.integers(0, 2, shape).astype(kind)
+    limits = np.iinfo(kind)
+    return generator.integers(limits.min, limits.max, shape, dtype=kind[-2:], endpoint=True).astype(kind)
+
+
+def rows_of(array):
+    """As shoal has it: native order, float16 as float32, all dimensions after the first as columns."""
+    kind = array.dtype.newbyteorder("=")
+    return np.ascontiguousarray(array.reshape(len(array), -1).astype("f4" if kind == np.float16 else kind))
+
+
+def hdf5_arrays(h5py):
+    """Every type, byte order and way of storing, as h5py reads it itself."""
+    storages = [{}, {"chunks": (7, 4)}, {"chunks": (7, 4), "compression": "gzip"},
+                {"chunks": (7, 4), "compression": "gzip", "shuffle": True}, {"chunks": (16, 13), "compression": "gzip"},
+                {"chunks": (7, 4), "fletcher32": True}, {"chunks": (7, 4), "shuffle": True}]
+    with h5py.File(folder / "arrays.h5", "w") as file:
+        for kind in TYPES:
+            for order in "<>":
+                for i, storage in enumerate(storages if kind in ("f4", "i2") else [storages[0], storages[3]]):
+                    file.create_dataset(f"{kind}/{order}/{i}", data=sample(order + kind, (50, 13)), **storage)
+        file.create_dataset("deep/images", data=sample("u1", (20, 9, 11)), chunks=(3, 4, 11), compression="gzip")
+        file["line"] = np.arange(7.0)
+        file.create_dataset("some", (50, 13), "f4", chunks=(7, 4), fillvalue=7)[:8] = 1
+        file.create_dataset("none", (50, 13), "f8", fillvalue=3)
+        file.create_dataset("growing", data=sample("i2", (50, 13)), maxshape=(None, 13))
+        file.create_dataset("part_filters", data=sample("i4", (4, 6)), chunks=(4, 3), compression="gzip")
+        chunk = file["part_filters"][:, :3]
+        file["part_filters"].id.write_direct_chunk((0, 0), np.ascontiguousarray(chunk).tobytes(), filter_mask=1)
+        names = []
+        file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    with h5py.File(folder / "arrays.h5") as file:
+        for name in names:
+            check(f"HDF5 {name}", same(convert(f"{folder}/arrays.h5:{name}"), rows_of(file[name][:])))
+    about = [info(f"{folder}/arrays.h5:{name}").get("detail", "") for name in ("/f4/</0", "f2/</0", "f8/>/0", "f4/</2")]
+    for detail, part in zip(about, ("mapped", "float16 read as float32", "other byte order", "compressed chunks")):
+        check(f"HDF5 detail '{part}'", part in detail, detail)
+    listed = shoal("data", "info", folder / "arrays.h5")
+    check("HDF5 lists its arrays", listed.returncode == 0 and "/deep/images: 20x9x11 uint8" in listed.stdout, listed)
+
+
+def hdf5_one_and_several(h5py):
+    """One array needs no name, learners read it where it lies, and the sentence about several shows what to write."""
+    rows = np.random.default_rng(5).integers(0, 5, (60, 4)).astype(float)
+    np.save(folder / "one.npy", rows)
+    with h5py.File(folder / "one.h5", "w") as file:
+        file["only"] = rows
+        file["name"] = "a text beside it"
+        file["again"] = h5py.SoftLink("/only")
+        file["away"] = h5py.ExternalLink("arrays.h5", "/line")
+        file["circle/back"] = file["/"]
+    same_run = [shoal("kmeans", folder / name, "-k", 3, "--labels", folder / "out.npy", "--force").returncode
+                or np.load(folder / "out.npy").tolist() for name in ("one.h5", "one.npy", "one.h5:only")]
+    check("k-means of HDF5 is that of npy", same_run[0] == same_run[1] == same_run[2] != 1, same_run)
+    refused("a text of HDF5", f"{folder}/one.h5:name", "text")
+    refused("a link to another file", f"{folder}/one.h5:away", "a link to another file")
+    refused("a link to another name", f"{folder}/one.h5:again", "a link to another name")
+    refused("a name that is not there", f"{folder}/one.h5:onyl", 'no array "onyl"', "did you mean",
+            "/only 60x4 float64")
+    with h5py.File(folder / "several.h5", "w") as file:
+        file["train/x"] = rows
+        file["train/y"] = rows[:, 0]
+    refused("several arrays", folder / "several.h5", "2 arrays: /train/x 60x4 float64, /train/y 60 float64",
+            f"as in {folder}/several.h5:/train/x")
+
+
+def hdf5_refused(h5py):
+    with h5py.File(folder / "odd.h5", "w") as file:
+        file["text"] = np.array([b"a", b"bc"])
+        file["words"] = ["a", "b"]
+        file["complex"] = np.ones(3, "c8")
+        file["table"] = np.zeros(3, [("a", "f4"), ("b", "i4")])
+        file["single"] = 3.0
+        file["empty"] = h5py.Empty("f4")
+        file.create_dataset("lists", (2, ), h5py.vlen_dtype("i4"))
+        file["arrow"] = np.array([file["single"].ref], h5py.ref_dtype)
+        file.create_dataset("lzf", data=np.ones((50, 4)), chunks=(5, 4), compression="lzf")
+        file.create_dataset("huge", (2**30, 2**20), "f8", chunks=(1024, 1024))
+        file.create_dataset("overflow", (2**40, 2**40), "f8", chunks=(1024, 1024))
+        file.create_dataset("outside", (4, 3), "f8", external=[(str(folder / "one.npy"), 0, 96)])
+        layout = h5py.VirtualLayout((60, 4), "f8")
+        layout[:] = h5py.VirtualSource(str(folder / "one.h5"), "only", (60, 4))
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("nothing", (0, 3), "f4")
+    for name, part in [("text", "text"), ("words", "text"), ("complex", "complex numbers"), ("table", "compound"),
+                       ("single", "a single value"), ("empty", "empty"), ("lists", "lists of different length"),
+                       ("arrow", "references"), ("lzf", "the filter lzf (number 32000)"), ("huge", "never written"),
+                       ("overflow", "bits"), ("outside", "in other files"), ("virtual", "in other files"),
+                       ("nothing", "there are no rows")]:
+        refused(f"HDF5 {name}", f"{folder}/odd.h5:{name}", part)
+    whole = (folder / "arrays.h5").read_bytes()
+    (folder / "cut.h5").write_bytes(whole[:len(whole) // 2])
+    refused("a cut HDF5 file", folder / "cut.h5", "cut off")
+    (folder / "start.h5").write_bytes(whole[:600])
+    refused("the start of an HDF5 file", folder / "start.h5", "cut off")
+    with h5py.File(folder / "bad.h5", "w") as file:
+        file.create_dataset("x", data=sample("f8", (5000, 13)), chunks=(50, 13), compression="gzip")
+        middle = file["x"].id.get_chunk_info(50).byte_offset
+    broken = bytearray((folder / "bad.h5").read_bytes())
+    broken[middle + 20:middle + 60] = bytes(40)
+    (folder / "bad.h5").write_bytes(broken)
+    refused("a damaged chunk", folder / "bad.h5", "the rows of /x can't be read")
+    compressed = subprocess.run(["gzip", "-c", folder / "one.h5"], capture_output=True, check=True).stdout
+    (folder / "one.h5.gz").write_bytes(compressed)
+    refused("a compressed HDF5 file", folder / "one.h5.gz", "a plain file")
+    refused("no libhdf5", folder / "one.h5", "is an HDF5 file", "libhdf5", "h5py", SHOAL_HDF5_LIBRARY="/nowhere.so")
+
+
+def hdf5_matlab(h5py):
+    """As MATLAB -v7.3 writes: a page of text before the file, dimensions in reverse order, classes as attributes."""
+
+    def put(file, name, array, kind, **attributes):
+        file.create_dataset(name, data=array.T, **attributes).attrs["MATLAB_class"] = np.bytes_(kind)
+
+    numbers, images = sample("f8", (30, 7)), sample("u1", (5, 4, 3))
+    with h5py.File(folder / "new.mat", "w", userblock_size=512) as file:
+        put(file, "X", numbers, "double")
+        put(file, "Z", numbers, "double", chunks=(3, 8), compression="gzip")
+        put(file, "images", images, "uint8")
+        put(file, "flags", numbers > 0, "logical")
+        del file["flags"]
+        put(file, "flags", (numbers > 0).astype("u1"), "logical")
+        put(file, "name", np.array([[104, 105]], "u2"), "char")
+        file.create_group("s").attrs["MATLAB_class"] = np.bytes_("struct")
+        file.create_group("sp").attrs["MATLAB_sparse"] = np.uint64(3)
+    with open(folder / "new.mat", "r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM")
+    for name, expected in [("X", numbers), ("Z", numbers), ("images", images), ("flags", numbers > 0)]:
+        check(f"MATLAB 7.3 {name}", same(convert(f"{folder}/new.mat:{name}"), rows_of(expected)))
+    for name, part in [("name", "text"), ("s", "a struct"), ("sp", "a sparse matrix")]:
+        refused(f"MATLAB 7.3 {name}", f"{folder}/new.mat:{name}", part)
+    check("MATLAB 7.3 detail", "MATLAB 7.3" in info(f"{folder}/new.mat:X").get("detail", ""))
+
+
+def test_hdf5():
+    try:
+        import h5py
+    except ImportError as error:
+        print(f"{error}: skipped; Debian has python3-h5py")
+        return
+    probe = shoal("data", "info", "tests/fuzz/corpus/hdf5/plain")
+    if "built without" in probe.stderr:
+        print("built without libhdf5: its files are left out")
+        return
+    hdf5_arrays(h5py)
+    hdf5_one_and_several(h5py)
+    hdf5_refused(h5py)
+    hdf5_matlab(h5py)
 
 
 def main():

@@ -112,6 +112,12 @@ def test_no_cloud():
                     "ls", url)
 
 
+def test_no_hdf5():
+    for program in (SHARED, STATIC):
+        refused("plain is an HDF5 file, and this shoal was built without libhdf5", program, "data",
+                "info", "tests/fuzz/corpus/hdf5/plain")
+
+
 def test_modules():
     """The shared one loads a module, the static one says that it does not."""
     with tempfile.TemporaryDirectory(prefix="shoal-portable-") as folder:
