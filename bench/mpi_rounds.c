@@ -318,7 +318,8 @@ static int measure_rows(shoal_ranks *ranks)
     enum { ROW_BYTES = sizeof(int32_t) + sizeof(double) };
     static double centres[LABELLED_CENTRES * LABELLED_COLUMNS], waited[LABELLINGS], plain[LABELLINGS],
         mapped[LABELLINGS];
-    shoal_predict_config config = {centres, LABELLED_CENTRES, LABELLED_COLUMNS, true};
+    shoal_predict_config config = {
+        .centres = centres, .k = LABELLED_CENTRES, .columns = LABELLED_COLUMNS, .distances = true};
     size_t bytes = (size_t)LABELLED_ROWS * ROW_BYTES;
     char url[100], *rows = calloc(bytes, 1);
     int status = rows ? SHOAL_OK : shoal_fail(SHOAL_MEMORY, "out of memory");

@@ -46,8 +46,9 @@ SHOAL_API extern const shoal_algorithm shoal_kmeans;
 typedef struct shoal_predict_config {
     const double *centres; /* k x columns */
     int64_t k, columns;
-    bool distances; /* also the distance of each row to its centre, float64 */
-    int metric;     /* shoal_kmeans_metric */
+    bool distances;     /* also the distance of each row to its centre: rows, float64 */
+    bool all_distances; /* and from every centre, as "all-distances": rows x k, float64 */
+    int metric;         /* shoal_kmeans_metric */
 } shoal_predict_config;
 
 SHOAL_API extern const shoal_algorithm shoal_kmeans_predict;

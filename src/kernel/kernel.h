@@ -101,6 +101,11 @@ typedef struct kernel_set {
     /* exact.  The definition for unit vectors: the dot product, in the same lanes. */
     double (*product64)(const double *a, const double *b, int64_t columns);
 
+    /* exact.  out[r * stride + j] is the same squared distance of row r and centre j, for `rows` rows and `count`
+     * centres, both float64 and row-major; columns is a multiple of 8. */
+    void (*distances)(double *out, int64_t stride, const double *x, int64_t rows, const double *centres, int64_t count,
+                      int64_t columns);
+
     /* exact.  Puts `count` centred rows (row-major, `columns` apart) into row panels; the last is padded with zeros. */
     void (*pack_rows)(float *panels, const float *rows, int count, int64_t columns);
 

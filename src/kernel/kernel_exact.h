@@ -131,6 +131,54 @@ static double product64(const double *a, const double *b, int64_t columns)
     return add_lanes(lane);
 }
 
+/* A tile of rows and centres has a vector of sums for each pair, as many as there are registers for. */
+enum { PAIR_SIDE = DOUBLE_LANES == 8 ? 4 : 2 };
+
+static inline double combine_lanes(const exact_doubles sums[EXACT_VECTORS])
+{
+    double lane[8];
+    memcpy(lane, sums, sizeof lane);
+    return add_lanes(lane);
+}
+
+/* One tile: `rows` and `count` are constants where it is called, so that the loops over them are unrolled. */
+static inline __attribute__((always_inline)) void distance_tile(double *out, int64_t stride, const double *x,
+                                                                const double *centres, int64_t columns, int rows,
+                                                                int count)
+{
+    exact_doubles sums[PAIR_SIDE][PAIR_SIDE][EXACT_VECTORS] = {0};
+    for (int64_t k = 0; k < columns; k += 8)
+        for (int v = 0; v < EXACT_VECTORS; v++) {
+            exact_doubles from[PAIR_SIDE];
+            for (int r = 0; r < rows; r++)
+                memcpy(&from[r], x + r * columns + k + v * DOUBLE_LANES, sizeof from[r]);
+            for (int j = 0; j < count; j++) {
+                exact_doubles to;
+                memcpy(&to, centres + j * columns + k + v * DOUBLE_LANES, sizeof to);
+                for (int r = 0; r < rows; r++) {
+                    exact_doubles difference = from[r] - to;
+                    sums[r][j][v] += difference * difference;
+                }
+            }
+        }
+    for (int r = 0; r < rows; r++)
+        for (int j = 0; j < count; j++)
+            out[r * stride + j] = combine_lanes(sums[r][j]);
+}
+
+static void distances(double *out, int64_t stride, const double *x, int64_t rows, const double *centres, int64_t count,
+                      int64_t columns)
+{
+    const int64_t whole_rows = rows - rows % PAIR_SIDE, whole_centres = count - count % PAIR_SIDE;
+    for (int64_t r = 0; r < whole_rows; r += PAIR_SIDE)
+        for (int64_t j = 0; j < whole_centres; j += PAIR_SIDE)
+            distance_tile(out + r * stride + j, stride, x + r * columns, centres + j * columns, columns, PAIR_SIDE,
+                          PAIR_SIDE);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = r < whole_rows ? whole_centres : 0; j < count; j++)
+            distance_tile(out + r * stride + j, stride, x + r * columns, centres + j * columns, columns, 1, 1);
+}
+
 #define MOVE(name, type)                                                                                               \
     static void name(int64_t *restrict to, int64_t *restrict from, const type *restrict x,                             \
                      const double *restrict origin, const double *restrict inverse, double weight, int64_t columns)    \
@@ -156,6 +204,7 @@ static void fill_exact(kernel_set *set)
     set->distance32 = distance32;
     set->distance64 = distance64;
     set->product64 = product64;
+    set->distances = distances;
     set->move32 = move32;
     set->move64 = move64;
 }

@@ -127,7 +127,7 @@ static void probe_centring(probe *to, const kernel_set *set)
 static void probe_exact(probe *to, const kernel_set *set)
 {
     _Alignas(64) float x32[COLUMNS], scores[STRIDE];
-    double x64[COLUMNS], centre[COLUMNS], inverse[COLUMNS];
+    double x64[COLUMNS], centre[COLUMNS], inverse[COLUMNS], apart;
     int64_t there[COLUMNS] = {0}, here[COLUMNS] = {0};
     int32_t index[STRIDE + 16];
     float rest;
@@ -140,6 +140,11 @@ static void probe_exact(probe *to, const kernel_set *set)
         add_double(to, set->distance32(x32, centre, columns));
         add_double(to, set->distance64(x64, centre, columns));
         add_double(to, set->product64(x64, centre, columns));
+        if (columns % 8 == 0) { /* the same bits by another way: nothing new is added unless they differ */
+            set->distances(&apart, 1, x64, 1, centre, 1, columns);
+            if (apart != set->distance64(x64, centre, columns))
+                add_double(to, apart);
+        }
         set->move32(there, here, x32, centre, inverse, next_unit(to), columns);
         set->move64(there, NULL, x64, centre, inverse, next_unit(to), columns);
     }

@@ -77,6 +77,13 @@ static double wrong_product64(const double *a, const double *b, int64_t columns)
     return nextafter(sets[0]->product64(a, b, columns), INFINITY);
 }
 
+static void wrong_distances(double *out, int64_t stride, const double *x, int64_t rows, const double *centres,
+                            int64_t count, int64_t columns)
+{
+    sets[0]->distances(out, stride, x, rows, centres, count, columns);
+    out[0] = nextafter(out[0], INFINITY);
+}
+
 static void wrong_move32(int64_t *to, int64_t *from, const float *x, const double *origin, const double *inverse,
                          double weight, int64_t columns)
 {
@@ -123,7 +130,7 @@ static float wrong_dot(const float *a, const float *b, int64_t columns)
 static void test_a_wrong_bit_is_seen(void **state)
 {
     (void)state;
-    enum { WRONG = 9 };
+    enum { WRONG = 10 };
     kernel_set wrong[WRONG];
     for (int i = 0; i < WRONG; i++)
         wrong[i] = *sets[0];
@@ -136,6 +143,7 @@ static void test_a_wrong_bit_is_seen(void **state)
     wrong[6].dense64.activate = wrong_activate64;
     wrong[7].dense32.exp = wrong_exp32;
     wrong[8].product64 = wrong_product64;
+    wrong[9].distances = wrong_distances;
     for (int i = 0; i < WRONG; i++)
         assert_true(kernel_fingerprint(&wrong[i], true) != everywhere);
     kernel_set other = *sets[0];

@@ -249,6 +249,33 @@ static void check_distance(int64_t columns, int kind)
     drop_fences();
 }
 
+/* All pairs of some rows and centres, as many as there are of whole tiles and a rest. */
+static void check_distances(int64_t columns, int64_t rows, int64_t count, int kind)
+{
+    enum { STRIDE = 11 };
+    double *x = random_doubles(rows * columns, kind), *centres = random_doubles(count * columns, kind);
+    double *out = fence((size_t)((rows - 1) * STRIDE + count) * sizeof *out);
+    for (int s = 0; s < count_sets; s++) {
+        sets[s]->distances(out, STRIDE, x, rows, centres, count, columns);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < count; j++) {
+                double expected = distance64(x + r * columns, centres + j * columns, columns);
+                assert_memory_equal(&out[r * STRIDE + j], &expected, sizeof expected);
+            }
+    }
+    drop_fences();
+}
+
+static void test_distances(void **state)
+{
+    (void)state;
+    for (int64_t columns = 8; columns <= 40; columns += 16)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int64_t rows = 1; rows <= 9; rows += 2)
+                for (int64_t count = 1; count <= 11; count += 3)
+                    check_distances(columns, rows, count, kind);
+}
+
 static void test_distance(void **state)
 {
     (void)state;
@@ -1005,6 +1032,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_centre_row),
         cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_distances),
         cmocka_unit_test(test_move),
         cmocka_unit_test(test_dot),
         cmocka_unit_test(test_score_row),

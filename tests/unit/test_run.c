@@ -470,7 +470,7 @@ static void a_model_is_what_the_run_writes(void **state)
     shoal_model *found = NULL, *read = NULL, *copy = NULL;
     size_t found_size = 0, read_size = 0;
     int32_t labels[2][FLOWERS];
-    double distances[FLOWERS];
+    double distances[FLOWERS], all[FLOWERS][2];
     (void)state;
     assert_int_equal(shoal_data_name_columns(data, (const char *const[]){"length", "width"}), SHOAL_OK);
     assert_int_equal(shoal_request_rows(request, data, NULL), SHOAL_OK);
@@ -498,6 +498,9 @@ static void a_model_is_what_the_run_writes(void **state)
     assert_int_equal(apply_to(copy, data, "distances", distances, sizeof distances), SHOAL_OK);
     for (int i = 0; i < FLOWERS; i++)
         assert_true(distances[i] > 0 && distances[i] < 1);
+    assert_int_equal(apply_to(copy, data, "all-distances", all, sizeof all), SHOAL_OK);
+    for (int i = 0; i < FLOWERS; i++)
+        assert_true(all[i][labels[0][i]] == distances[i] && all[i][1 - labels[0][i]] > 5);
     assert_int_equal(apply_to(copy, data, "distances", distances, sizeof distances - 1), SHOAL_USAGE);
     assert_non_null(strstr(shoal_error(), "distances: memory of 47 bytes, but 6 rows take 8 bytes each"));
     assert_int_equal(apply_to(copy, data, "features", distances, sizeof distances), SHOAL_USAGE);

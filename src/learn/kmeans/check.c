@@ -54,7 +54,7 @@ static bool is_of_shape(const kmeans_model *model, const shoal_shape *shape)
 
 static bool are_options(const kmeans_model *model, bool predicts)
 {
-    return model->predicting == predicts && is_in(model->distances, 0, predicts) &&
+    return model->predicting == predicts && is_in(model->distances, 0, predicts ? KMEANS_NEAREST | KMEANS_ALL : 0) &&
            is_in(model->metric, SHOAL_METRIC_EUCLIDEAN, SHOAL_METRIC_COSINE) &&
            is_in(model->start, KMEANS_START_GREEDY, KMEANS_START_GIVEN) &&
            is_in(model->empty, SHOAL_EMPTY_FARTHEST, SHOAL_EMPTY_SPLIT) && model->iterations >= 0 &&
@@ -186,7 +186,10 @@ int kmeans_check_result(const shoal_algorithm *self, const shoal_result *result,
     (void)self;
     if (learn_result_has(result, "centres", SHOAL_FLOAT64, 2, size) && are_sizes(result, model->k, shape->rows) &&
         are_labels(result, model->k, shape->rows) && shoal_result_number(result, "k") == (double)model->k &&
-        (!model->distances || learn_result_has(result, "distances", SHOAL_FLOAT64, 1, &shape->rows)))
+        (!(model->distances & KMEANS_NEAREST) ||
+         learn_result_has(result, "distances", SHOAL_FLOAT64, 1, &shape->rows)) &&
+        (!(model->distances & KMEANS_ALL) ||
+         learn_result_has(result, "all-distances", SHOAL_FLOAT64, 2, (int64_t[]){shape->rows, model->k})))
         return SHOAL_OK;
     return shoal_fail(SHOAL_BROKEN, "the result is not %lld clusters of these %lld rows of %lld columns",
                       (long long)model->k, (long long)shape->rows, (long long)shape->columns);

@@ -169,9 +169,11 @@ int kmeans_cost_predict(shoal_cost *out, const void *untyped, const shoal_shape 
 {
     const shoal_predict_config *config = untyped;
     const sizes is = sizes_of(config->k, 1, shape);
+    const double word = sizeof(double);
     *out = (shoal_cost){0};
     add_scan(out, &is, false);
-    add_run(out, &is, 0, 1, sizeof(int32_t) + (config->distances ? sizeof(double) : 0));
+    add_run(out, &is, 0, 1,
+            sizeof(int32_t) + word * ((config->distances ? 1 : 0) + (config->all_distances ? (double)config->k : 0)));
     finish_cost(out);
     return SHOAL_OK;
 }

@@ -195,12 +195,15 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
 
 /* ---- applying a model -------------------------------------------------------------------------------------------- */
 
-enum { LABELS, DISTANCES };
+enum { LABELS, DISTANCES, ALL_DISTANCES };
 static const learn_output predictions[] = {
     [LABELS] = {"labels", 'l', "FILE", "write the number of the nearest centre of each row: int32, from 0",
                 .kind = LEARN_TENSOR, .type = "int32", .rank = 1},
     [DISTANCES] = {"distances", 'd', "FILE", "write the distance of each row to its nearest centre: float64",
                    .kind = LEARN_TENSOR, .type = "float64", .rank = 1},
+    [ALL_DISTANCES] = {"all-distances", 0, "FILE",
+                       "write the distance of each row from every centre: float64, one column per centre",
+                       .kind = LEARN_TENSOR, .type = "float64", .rank = 2},
     {0},
 };
 
@@ -221,8 +224,16 @@ static int load(learn_applied *out, const learn_model_file *model, const char *p
 
 static void settle_wanted(learn_applied *applied, const learn_rows *rows)
 {
+    shoal_predict_config *config = applied->config;
     (void)rows;
-    ((shoal_predict_config *)applied->config)->distances = applied->wanted[DISTANCES];
+    config->distances = applied->wanted[DISTANCES];
+    config->all_distances = applied->wanted[ALL_DISTANCES];
+}
+
+static void shape_all_distances(int64_t *columns, shoal_type *type, const learn_applied *applied, const char *output)
+{
+    (void)type, (void)output;
+    *columns = applied->clusters;
 }
 
 static void summarise_labels(learn_lines *lines, const learn_applied *applied, const shoal_result *result)
@@ -253,6 +264,7 @@ static const learn_predictor predictor = {
     .outputs = predictions,
     .load = load,
     .settle = settle_wanted,
+    .shape = shape_all_distances,
     .summarise = summarise_labels,
     .tell = tell_labels,
     .score = score,

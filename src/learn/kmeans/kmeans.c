@@ -158,7 +158,8 @@ static int start_predict(shoal_round **out, const void *untyped, const shoal_sha
                            .runs = 1,
                            .weighted = shape->weighted,
                            .predicting = 1,
-                           .distances = config->distances,
+                           .distances =
+                               (config->distances ? KMEANS_NEAREST : 0) | (config->all_distances ? KMEANS_ALL : 0),
                            .metric = config->metric,
                            .prescale = 1,
                            .scale = 1,
@@ -194,6 +195,7 @@ static void forget_kmeans(void **inout)
         return;
     kmeans_pack_release(&prepared->pack);
     base_free(&prepared->origin32);
+    base_free(&prepared->padded);
     base_free(&prepared->near);
     base_free(&prepared->set);
     base_free(inout);

@@ -35,6 +35,9 @@ typedef enum kmeans_start {
     KMEANS_START_GIVEN
 } kmeans_start;
 
+/* Flags of what the label round gives besides labels. */
+enum { KMEANS_NEAREST = 1 /* the distance from the nearest centre */, KMEANS_ALL = 2 /* those from all */ };
+
 enum { KMEANS_RUNS_MOST = 1 << 20 }; /* random numbers of a run are drawn by its number, which has so much room */
 
 /* The model: this header, then the arrays of kmeans_view, then what the phase adds. */
@@ -45,7 +48,7 @@ typedef struct kmeans_model {
     double tolerance;
     int64_t weighted;
     int64_t predicting; /* centres are given and stay: label, nothing else */
-    int64_t distances;  /* the label round also gives each row's distance */
+    int64_t distances;  /* the label round also gives each row's distance, or distances: KMEANS_NEAREST, ... */
     int64_t metric;     /* shoal_kmeans_metric */
 
     /* Known after the scan. */
@@ -287,6 +290,7 @@ typedef struct kmeans_prepared {
     const kernel_set *kernel;
     float *origin32; /* KMEANS_ORIGIN_COPIES times over when there are few columns, so that runs of rows are one */
     kmeans_pack pack;
+    double *padded;           /* the label round with KMEANS_ALL: the centres, padded with columns of zeros */
     double objective_inverse; /* the label round: 1 / quantum of the objective */
     double *near;             /* seeding: for each centre, squared distances to the set's members, in units */
     double *set;              /* seeding: the rows that were packed */
@@ -320,6 +324,13 @@ size_t kmeans_assign_bytes(const kmeans_pack *pack, const kernel_set *kernel, in
 /* Brings the memo of a grain up to date with the packed centres: afterwards every label is the definition's. */
 int kmeans_assign(const kmeans_rows *rows, const kmeans_pack *pack, const double *centres, bool carried,
                   kmeans_changed *changed, void *context, unsigned char *memory, int64_t *counters);
+
+/* With KMEANS_ALL (distances.c): the distances of all rows of a grain, and for each row the definition's label and
+ * squared distance, in units; and what that needs. */
+int kmeans_pad_centres(kmeans_prepared *prepared, const kmeans_view *view);
+size_t kmeans_scratch_distances(const shoal_shape *shape);
+void kmeans_map_distances(double *out, int32_t *label, double *nearest, const kmeans_rows *rows,
+                          const kmeans_prepared *prepared, unsigned char *memory);
 
 /* For seeding: hands to `visit` each row of `which` with the places of the pack that may be nearer to it than its
  * squared distance so far, `reach[i]` (in units); rows that have none are left out. */

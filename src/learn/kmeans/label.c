@@ -7,21 +7,36 @@
 
 #include "learn/kmeans/kmeans_internal.h"
 
-enum { LABEL_ROWS, LABEL_OBJECTIVE, LABEL_MOST, LABEL_SIZES, LABEL_DISTANCES };
+/* The last two are there when they are asked for, the second then right behind the first. */
+enum { LABEL_ROWS, LABEL_OBJECTIVE, LABEL_MOST, LABEL_SIZES, LABEL_CELLS };
+
+static int cell_of_nearest(const kmeans_model *model)
+{
+    return model->distances & KMEANS_NEAREST ? LABEL_CELLS : -1;
+}
+
+static int cell_of_all(const kmeans_model *model)
+{
+    return model->distances & KMEANS_ALL ? LABEL_CELLS + (model->distances & KMEANS_NEAREST ? 1 : 0) : -1;
+}
 
 static void describe_label(shoal_round *round, const shoal_shape *shape)
 {
     const kmeans_model *model = round->model;
     shoal_layout *layout = &round->layout;
-    layout->cells = model->distances ? 5 : 4;
-    layout->cell[LABEL_DISTANCES] = (shoal_cell){"distances", SHOAL_CELL_ROW, 0, sizeof(double), false};
+    const int nearest = cell_of_nearest(model), all = cell_of_all(model);
+    layout->cells = LABEL_CELLS + (nearest >= 0) + (all >= 0);
+    if (nearest >= 0)
+        layout->cell[nearest] = (shoal_cell){"distances", SHOAL_CELL_ROW, 0, sizeof(double), false};
+    if (all >= 0)
+        layout->cell[all] = (shoal_cell){"all-distances", SHOAL_CELL_ROW, 0, (size_t)model->k * sizeof(double), false};
     layout->cell[LABEL_ROWS] = (shoal_cell){"labels", SHOAL_CELL_ROW, 0, sizeof(int32_t), false};
     layout->cell[LABEL_OBJECTIVE] = (shoal_cell){"objective", SHOAL_CELL_WIDE, 1, 0, false};
     layout->cell[LABEL_MOST] = (shoal_cell){"greatest term", SHOAL_CELL_MAX, 1, 0, false};
     layout->cell[LABEL_SIZES] = (shoal_cell){"sizes", SHOAL_CELL_SUM, model->k, 0, false};
-    layout->memo_row_bytes = kmeans_memo_bytes(model);
-    layout->carry_from = model->memo_round;
-    layout->writes_memo = true;
+    layout->memo_row_bytes = all < 0 ? kmeans_memo_bytes(model) : 0; /* who looks at all distances needs no bounds */
+    layout->carry_from = all < 0 ? model->memo_round : -1;
+    layout->writes_memo = all < 0;
     round->step = model->iteration;
     round->steps = model->iterations;
     (void)shape;
@@ -62,36 +77,64 @@ static double told_distance(const kmeans_model *model, double square)
     return kmeans_is_cosine(model) ? square / 2 : sqrt(square) / model->prescale;
 }
 
+/* Labels and squared distances, in units, of a grain's rows, by bounds and few distances. */
+static int label_by_bounds(int32_t *label, double *distance, const kmeans_rows *rows, const kmeans_prepared *prepared,
+                           unsigned char *memory, const shoal_scratch *scratch)
+{
+    const kmeans_view *view = rows->view;
+    const shoal_grain *grain = rows->grain;
+    int status =
+        kmeans_assign(rows, &prepared->pack, view->centres, grain->carried, NULL, NULL, memory, scratch->counters);
+    if (status < 0)
+        return status;
+    memcpy(label, kmeans_memo_of(grain).label, (size_t)grain->rows * sizeof *label);
+    for (int64_t i = 0; i < grain->rows; i++)
+        distance[i] = kmeans_rows_distance(rows, i, view->centres + label[i] * view->model->columns);
+    return SHOAL_OK;
+}
+
 static int map_label(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
                      const shoal_grain *grain, const shoal_scratch *scratch)
 {
     kmeans_view view = kmeans_view_of(round);
+    const int nearest = cell_of_nearest(view.model), all = cell_of_all(view.model);
     unsigned char *memory = scratch->memory;
+    int32_t *label = shoal_partial_row(partial, LABEL_ROWS, grain->first_row);
+    double *distance = kmeans_cut(&memory, (size_t)grain->shape->rows_per_grain * sizeof *distance);
+    int status = SHOAL_OK;
     kmeans_rows rows;
     kmeans_rows_init(&rows, prepared, &view, grain, &memory);
-    int status =
-        kmeans_assign(&rows, &prepared->pack, view.centres, grain->carried, NULL, NULL, memory, scratch->counters);
+    if (all < 0)
+        status = label_by_bounds(label, distance, &rows, prepared, memory, scratch);
+    else
+        kmeans_map_distances(shoal_partial_row(partial, all, grain->first_row), label, distance, &rows, prepared,
+                             memory);
+    scratch->counters[0] += all < 0 ? 0 : grain->rows * view.model->k;
     if (status < 0)
         return status;
-    const int32_t *label = kmeans_memo_of(grain).label;
     int64_t *objective = shoal_partial_values(partial, LABEL_OBJECTIVE),
             *sizes = shoal_partial_values(partial, LABEL_SIZES);
     double inverse = prepared->objective_inverse, most = 0;
     int bits = shoal_wide_bits(view.model->rows);
-    memcpy(shoal_partial_row(partial, LABEL_ROWS, grain->first_row), label, (size_t)grain->rows * sizeof *label);
     for (int64_t i = 0; i < grain->rows; i++) {
-        double distance = kmeans_rows_distance(&rows, i, view.centres + label[i] * view.model->columns);
-        double term = kmeans_rows_weight(&rows, i) * distance;
+        double term = kmeans_rows_weight(&rows, i) * distance[i];
         if (inverse > 0)
             shoal_wide_add(objective, 1, 0, rint(term * inverse), bits);
         most = term > most ? term : most;
         sizes[label[i]]++;
-        if (view.model->distances)
-            *(double *)shoal_partial_row(partial, LABEL_DISTANCES, grain->first_row + i) =
-                told_distance(view.model, distance);
+        if (nearest >= 0)
+            *(double *)shoal_partial_row(partial, nearest, grain->first_row + i) =
+                told_distance(view.model, distance[i]);
     }
     shoal_max_raise(shoal_partial_values(partial, LABEL_MOST), 0, most);
     return SHOAL_OK;
+}
+
+static size_t scratch_label(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
+{
+    const size_t distances = kmeans_cut_size((size_t)shape->rows_per_grain * sizeof(double));
+    return distances + (cell_of_all(round->model) >= 0 ? kmeans_scratch_distances(shape)
+                                                       : kmeans_scratch_assign(round, prepared, shape));
 }
 
 static int prepare_label(kmeans_prepared *prepared, const shoal_round *round, const shoal_shape *shape,
@@ -99,7 +142,8 @@ static int prepare_label(kmeans_prepared *prepared, const shoal_round *round, co
 {
     kmeans_view view = kmeans_view_of(round);
     prepared->objective_inverse = objective_inverse(&view);
-    return kmeans_prepare_centres(prepared, round, shape, crew);
+    return cell_of_all(view.model) >= 0 ? kmeans_pad_centres(prepared, &view)
+                                        : kmeans_prepare_centres(prepared, round, shape, crew);
 }
 
 static int make_labelled_result(shoal_result **out, const kmeans_view *view, shoal_partial *merged, double objective)
@@ -121,8 +165,11 @@ static int make_labelled_result(shoal_result **out, const kmeans_view *view, sho
         return SHOAL_MEMORY;
     memcpy(sizes, shoal_partial_values(merged, LABEL_SIZES), (size_t)model->k * sizeof *sizes);
     status = shoal_result_take_rows(result, "labels", SHOAL_INT32, merged, LABEL_ROWS, model->rows);
-    if (status == SHOAL_OK && model->distances)
-        status = shoal_result_take_rows(result, "distances", SHOAL_FLOAT64, merged, LABEL_DISTANCES, model->rows);
+    const int nearest = cell_of_nearest(model), all = cell_of_all(model);
+    if (status == SHOAL_OK && nearest >= 0)
+        status = shoal_result_take_rows(result, "distances", SHOAL_FLOAT64, merged, nearest, model->rows);
+    if (status == SHOAL_OK && all >= 0)
+        status = shoal_result_take_table(result, "all-distances", SHOAL_FLOAT64, merged, all, model->rows, model->k);
     int64_t empty = 0;
     for (int64_t j = 0; j < model->k; j++)
         empty += sizes[j] == 0;
@@ -244,6 +291,6 @@ static int update_label(shoal_round **next, shoal_result **result, const shoal_r
 const kmeans_phase kmeans_label = {.name = "run",
                                    .describe = describe_label,
                                    .prepare = prepare_label,
-                                   .scratch_bytes = kmeans_scratch_assign,
+                                   .scratch_bytes = scratch_label,
                                    .map = map_label,
                                    .update = update_label};
