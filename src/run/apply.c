@@ -176,9 +176,11 @@ static int find_output(const shoal_application *self, const char *name)
 static int fail_no_output(const shoal_application *self, const char *name)
 {
     char all[160] = "";
-    for (const learn_output *output = self->model->face->predictor->outputs; output->name; output++) {
+    const learn_output *outputs = self->model->face->predictor->outputs;
+    for (int i = 0; outputs[i].name; i++) {
         size_t length = strlen(all);
-        snprintf(all + length, sizeof all - length, "%s--%s", length > 0 ? " and " : "", output->name);
+        const char *joint = i == 0 ? "" : outputs[i + 1].name ? ", " : " and ";
+        snprintf(all + length, sizeof all - length, "%s--%s", joint, outputs[i].name);
     }
     return shoal_fail(SHOAL_USAGE, "--%s: %s is a model of %s, which gives %s", name, self->model->name,
                       self->model->face->algorithm->name, all);

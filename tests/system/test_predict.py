@@ -108,14 +108,16 @@ def kmeans_labels_and_distances():
         assert (np.load("l.npy") == square.argmin(1)).all() and np.load("l.npy").dtype == np.int32, model
         assert np.allclose(np.load("d.npy"), np.sqrt(square.min(1)), rtol=1e-12), model
         assert "\ncentres    7\n" in summary and "\nwrote      l.npy, d.npy\n" in summary, summary
+        shoal("predict", model, "x.npy", "--all-distances", "a.npy")
+        assert np.allclose(np.load("a.npy"), np.sqrt(square), rtol=1e-12), model
+        assert (np.load("a.npy").min(1) == np.load("d.npy")).all(), model
         told = json.loads(shoal("predict", model, "x.npy", "--json").stdout)
         assert told["k"] == 7 and told["model"] == "kmeans" and abs(told["objective"] / square.min(1).sum() -
                                                                     1) < 1e-12, told
     same_everywhere("own.safetensors", "x.npy", "--labels", shutil.copy("l.npy", "first.npy"))
-    refuses(2, "--features: centres.npy is a model of kmeans, which gives --labels and --distances", "centres.npy",
-            "x.npy", "--features", "f.npy")
-    refuses(2, "--probabilities: own.safetensors is a model of kmeans, which gives --labels and --distances",
-            "own.safetensors", "x.npy", "--labels", "new.npy", "--probabilities", "p.npy")
+    gives = "which gives --labels, --distances and --all-distances"
+    refuses(2, f"--features: centres.npy is a model of kmeans, {gives}", "centres.npy", "x.npy", "--features", "f.npy")
+    refuses(2, f"--probabilities: own.safetensors is a model of kmeans, {gives}", "own.safetensors", "x.npy", "--labels", "new.npy", "--probabilities", "p.npy")
     assert not os.path.exists("new.npy") and not os.path.exists("p.npy")
 
 
