@@ -117,7 +117,8 @@ def kmeans_labels_and_distances():
     same_everywhere("own.safetensors", "x.npy", "--labels", shutil.copy("l.npy", "first.npy"))
     gives = "which gives --labels, --distances and --all-distances"
     refuses(2, f"--features: centres.npy is a model of kmeans, {gives}", "centres.npy", "x.npy", "--features", "f.npy")
-    refuses(2, f"--probabilities: own.safetensors is a model of kmeans, {gives}", "own.safetensors", "x.npy", "--labels", "new.npy", "--probabilities", "p.npy")
+    refuses(2, f"--probabilities: own.safetensors is a model of kmeans, {gives}", "own.safetensors", "x.npy",
+            "--labels", "new.npy", "--probabilities", "p.npy")
     assert not os.path.exists("new.npy") and not os.path.exists("p.npy")
 
 
