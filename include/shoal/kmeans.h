@@ -7,6 +7,11 @@
  *     const shoal_tensor *centres = shoal_result_tensor(result, "centres");    // k x columns, float64
  *     const shoal_tensor *labels = shoal_result_tensor(result, "labels");      // rows, int32
  *
+ * With config.ks = "2..20" and config.k = 0 it also has, for each of those numbers of clusters, "ks", "objectives",
+ * "silhouettes", "calinski_harabasz", "iterations_by_k" and "sample_labels"; "sample" has the numbers of the rows that
+ * silhouettes are of, from 0; and all the rest belongs to the K that was chosen.  The numbers "pick_silhouette",
+ * "pick_calinski_harabasz" and "pick_elbow" are what each rule chooses, NaN where it can't.
+ *
  * docs/learn/kmeans.md defines the result and proves that every kernel gives it. */
 #ifndef SHOAL_KMEANS_H
 #define SHOAL_KMEANS_H
@@ -28,8 +33,16 @@ typedef enum shoal_kmeans_metric {
     SHOAL_METRIC_COSINE /* rows count by their direction alone, and centres have length 1 */
 } shoal_kmeans_metric;
 
+/* Which of several numbers of clusters a run ends with. */
+typedef enum shoal_kmeans_choose {
+    SHOAL_CHOOSE_SILHOUETTE, /* the greatest mean silhouette */
+    SHOAL_CHOOSE_CALINSKI,   /* the greatest score of Calinski and Harabasz */
+    SHOAL_CHOOSE_ELBOW       /* where the objective's fall bends most */
+} shoal_kmeans_choose;
+
 typedef struct shoal_kmeans_config {
     int64_t k;
+    const char *ks;      /* several numbers of clusters to choose from, "2..20" or "2,4,8", when k is 0; NULL: k */
     const char *init;    /* "auto", "kmeans++", "parallel", "random", or the path that start came from */
     const double *start; /* given centres, k x columns; NULL unless init names a file */
     int64_t iterations;
@@ -38,6 +51,9 @@ typedef struct shoal_kmeans_config {
     int64_t seed;
     int empty;  /* shoal_kmeans_empty */
     int metric; /* shoal_kmeans_metric */
+    /* Of several numbers of clusters. */
+    int choose;     /* shoal_kmeans_choose */
+    int64_t sample; /* rows that silhouettes are computed from; 0: chosen from the number of columns */
 } shoal_kmeans_config;
 
 SHOAL_API extern const shoal_algorithm shoal_kmeans;

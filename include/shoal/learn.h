@@ -188,7 +188,7 @@ typedef struct shoal_number {
     bool whole, truth; /* print as an integer; print as true or false */
 } shoal_number;
 
-enum { SHOAL_TENSORS_MOST = 8, SHOAL_NUMBERS_MOST = 24 };
+enum { SHOAL_TENSORS_MOST = 12, SHOAL_NUMBERS_MOST = 24 };
 
 typedef struct shoal_result {
     int tensors, numbers;

@@ -26,7 +26,9 @@ typedef enum shoal_option_kind {
     SHOAL_OPTION_REAL,   /* double */
     SHOAL_OPTION_TEXT,   /* const char *, the argument itself */
     SHOAL_OPTION_CHOICE, /* int: index into choices */
-    SHOAL_OPTION_LIST    /* shoal_texts: one more each time the option is given */
+    SHOAL_OPTION_LIST,   /* shoal_texts: one more each time the option is given */
+    SHOAL_OPTION_COUNTS  /* int64_t, and a const char * right behind it: a COUNT and NULL, or 0 and the text of several,
+                          * such as 2..20 or 2,4,8 */
 } shoal_option_kind;
 
 enum { SHOAL_TEXTS_MOST = 32 };

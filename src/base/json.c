@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "base/option.h"
 #include "base/text.h"
 
 json_t *base_json_real(double value)
@@ -54,6 +55,12 @@ json_t *base_json_texts(const char *const *texts, int64_t count)
     return list;
 }
 
+static bool is_whole(const shoal_option *option)
+{
+    return option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_BYTES ||
+           option->kind == SHOAL_OPTION_COUNTS;
+}
+
 json_t *base_json_options(const shoal_option *table, const void *settings)
 {
     json_t *object = json_object();
@@ -61,7 +68,9 @@ json_t *base_json_options(const shoal_option *table, const void *settings)
         const char *at = (const char *)settings + option->offset;
         if (option->kind == SHOAL_OPTION_TEXT && *(const char *const *)at)
             base_json_put(&object, option->name, base_json_text(*(const char *const *)at));
-        else if (option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_BYTES)
+        else if (option->kind == SHOAL_OPTION_COUNTS && ((const base_option_counts *)at)->several)
+            base_json_put(&object, option->name, base_json_text(((const base_option_counts *)at)->several));
+        else if (is_whole(option))
             base_json_put(&object, option->name, json_integer(*(const int64_t *)at));
         else if (option->kind == SHOAL_OPTION_REAL)
             base_json_put(&object, option->name, base_json_real(*(const double *)at));
@@ -83,13 +92,13 @@ static int take_option(void *settings, const shoal_option *table, const shoal_op
 {
     char text[64] = "";
     const char *given = json_string_value(value);
-    bool text_kind = option->kind == SHOAL_OPTION_TEXT || option->kind == SHOAL_OPTION_CHOICE;
-    bool whole = option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_BYTES;
+    bool text_kind =
+        option->kind == SHOAL_OPTION_TEXT || option->kind == SHOAL_OPTION_CHOICE || option->kind == SHOAL_OPTION_COUNTS;
     if (option->kind == SHOAL_OPTION_FLAG && json_is_boolean(value)) {
         *(bool *)((char *)settings + option->offset) = json_is_true(value);
         return SHOAL_OK;
     }
-    if (whole && json_is_integer(value))
+    if (is_whole(option) && json_is_integer(value))
         snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     else if (option->kind == SHOAL_OPTION_REAL && json_is_number(value))
         snprintf(text, sizeof text, "%.17g", json_number_value(value));

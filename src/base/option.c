@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
+
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 static locale_t plain_locale;
@@ -222,6 +224,20 @@ static int assign_whole(int64_t *field, const shoal_option *option, const char *
     return status;
 }
 
+/* A number, or the text of several, which is checked here and read again by who needs them. */
+static int assign_counts(base_option_counts *field, const shoal_option *option, const char *called, const char *text)
+{
+    base_counts counts;
+    if (!strchr(text, ',') && !strstr(text, "..")) {
+        field->several = NULL;
+        return assign_whole(&field->one, option, called, text);
+    }
+    int status = base_counts_read(&counts, called, text, (int64_t)option->least, (int64_t)option->most);
+    if (status == SHOAL_OK)
+        *field = (base_option_counts){.several = text};
+    return status;
+}
+
 static int assign_real(double *field, const shoal_option *option, const char *called, const char *text)
 {
     double value = 0;
@@ -277,6 +293,7 @@ static int assign(void *settings, const shoal_option *option, const char *called
     case SHOAL_OPTION_TEXT: *(const char **)field = text; return SHOAL_OK;
     case SHOAL_OPTION_CHOICE: return assign_choice(field, option, called, text);
     case SHOAL_OPTION_LIST: return assign_more(field, called, text);
+    case SHOAL_OPTION_COUNTS: return assign_counts(field, option, called, text);
     }
     SHOAL_BUG("option %s has kind %d", option->name, (int)option->kind);
 }
@@ -434,6 +451,7 @@ static size_t size_of_kind(shoal_option_kind kind)
     case SHOAL_OPTION_TEXT: return sizeof(const char *);
     case SHOAL_OPTION_CHOICE: return sizeof(int);
     case SHOAL_OPTION_LIST: return sizeof(shoal_texts);
+    case SHOAL_OPTION_COUNTS: return sizeof(base_option_counts);
     }
     SHOAL_BUG("an option of kind %d", (int)kind);
 }

@@ -18,6 +18,12 @@
 #include <stdio.h>
 #include <shoal/option.h>
 
+/* What an option of kind COUNTS is: a number, or the text of several. */
+typedef struct base_option_counts {
+    int64_t one;
+    const char *several;
+} base_option_counts;
+
 typedef struct base_option_group {
     const char *title; /* NULL in the row that ends an array of groups */
     const shoal_option *const

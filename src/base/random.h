@@ -19,6 +19,8 @@ typedef enum base_purpose {
     BASE_FOR_WEIGHTS = 7,   /* first weights of a network */
     BASE_FOR_PATCHES = 8,   /* the image and the place of each patch */
     BASE_FOR_SEARCH = 9,    /* first trials of a search for a configuration, and what its models believe */
+    BASE_FOR_SAMPLE = 14,   /* rows by which several numbers of clusters are compared */
+    BASE_FOR_TRIALS = 15,   /* fresh starts among those rows */
 } base_purpose;
 
 /* 128 bits in out[0..3]. */

@@ -138,8 +138,8 @@ static void offer_options(const cli_verb *verb)
 
 static void offer_value(const shoal_option *option)
 {
-    bool number =
-        option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_REAL || option->kind == SHOAL_OPTION_BYTES;
+    bool number = option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_REAL ||
+                  option->kind == SHOAL_OPTION_BYTES || option->kind == SHOAL_OPTION_COUNTS;
     puts(option->kind == SHOAL_OPTION_CHOICE || number ? ":words" : ":files");
     for (int i = 0; option->kind == SHOAL_OPTION_CHOICE && option->choices[i]; i++)
         offer(option->choices[i], -1, NULL);

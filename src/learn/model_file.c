@@ -9,6 +9,7 @@
 #include <shoal/version.h>
 
 #include "base/memory.h"
+#include "base/option.h"
 #include "base/text.h"
 #include "data/read_whole.h"
 #include "face.h"
@@ -111,6 +112,12 @@ static void put_option(entries *self, const shoal_option *option, const void *co
     case SHOAL_OPTION_FLAG: put_copy(self, key, *(const bool *)at ? "true" : "false"); break;
     case SHOAL_OPTION_CHOICE: put_copy(self, key, option->choices[*(const int *)at]); break;
     case SHOAL_OPTION_LIST: break;
+    case SHOAL_OPTION_COUNTS:
+        if (((const base_option_counts *)at)->several)
+            put_copy(self, key, ((const base_option_counts *)at)->several);
+        else
+            put_whole(self, key, ((const base_option_counts *)at)->one);
+        break;
     }
 }
 

@@ -9,20 +9,23 @@ typedef struct fault_case {
     bool weighted, far; /* far: a given start that leaves clusters empty */
     bool predict;
     bool generated; /* rows that are made in every round */
+    const char *ks; /* several K, when k is 0 */
 } fault_case;
 
 static const fault_case cases[] = {
-    {"kmeans++", 3, 4, 1, SHOAL_EMPTY_FARTHEST, false, false, false, false},
-    {"kmeans++", 40, 3, 1, SHOAL_EMPTY_FARTHEST, true, false, false, false},
-    {"parallel", 3, 4, 2, SHOAL_EMPTY_FARTHEST, true, false, false, false},
-    {"parallel", 40, 26, 1, SHOAL_EMPTY_FARTHEST, false, false, false, false},
-    {"random", 35, 3, 2, SHOAL_EMPTY_KEEP, false, false, false, false},
-    {"file", 3, 6, 1, SHOAL_EMPTY_FARTHEST, true, true, false, false},
-    {"file", 40, 30, 1, SHOAL_EMPTY_FARTHEST, false, true, false, false},
-    {"file", 40, 30, 1, SHOAL_EMPTY_SPLIT, false, true, false, false},
-    {"kmeans++", 3, 4, 1, SHOAL_EMPTY_FARTHEST, false, false, false, true},
-    {"file", 3, 4, 1, 0, true, false, true, false},
-    {"file", 40, 30, 1, 0, false, false, true, false},
+    {"kmeans++", 3, 4, 1, SHOAL_EMPTY_FARTHEST, false, false, false, false, NULL},
+    {"kmeans++", 40, 3, 1, SHOAL_EMPTY_FARTHEST, true, false, false, false, NULL},
+    {"parallel", 3, 4, 2, SHOAL_EMPTY_FARTHEST, true, false, false, false, NULL},
+    {"parallel", 40, 26, 1, SHOAL_EMPTY_FARTHEST, false, false, false, false, NULL},
+    {"random", 35, 3, 2, SHOAL_EMPTY_KEEP, false, false, false, false, NULL},
+    {"file", 3, 6, 1, SHOAL_EMPTY_FARTHEST, true, true, false, false, NULL},
+    {"file", 40, 30, 1, SHOAL_EMPTY_FARTHEST, false, true, false, false, NULL},
+    {"file", 40, 30, 1, SHOAL_EMPTY_SPLIT, false, true, false, false, NULL},
+    {"kmeans++", 3, 4, 1, SHOAL_EMPTY_FARTHEST, false, false, false, true, NULL},
+    {"file", 3, 4, 1, 0, true, false, true, false, NULL},
+    {"file", 40, 30, 1, 0, false, false, true, false, NULL},
+    {"auto", 3, 0, 1, SHOAL_EMPTY_FARTHEST, true, false, false, false, "2..4"},
+    {"kmeans++", 3, 0, 2, SHOAL_EMPTY_FARTHEST, false, false, false, false, "1,3"},
 };
 
 enum { ROWS = 60 };
@@ -38,8 +41,13 @@ static int attempt(shoal_result **out, const fault_work *work, int threads)
 {
     const fault_case *c = work->c;
     shoal_run_options options = {.threads = threads, .rows_per_grain = 16, .memory = c->generated};
-    shoal_kmeans_config config = {
-        .k = c->k, .init = c->init, .start = work->start, .iterations = 3, .runs = c->runs, .empty = c->empty};
+    shoal_kmeans_config config = {.k = c->k,
+                                  .ks = c->ks,
+                                  .init = c->init,
+                                  .start = work->start,
+                                  .iterations = 3,
+                                  .runs = c->runs,
+                                  .empty = c->empty};
     shoal_predict_config predict = {.centres = work->start, .k = c->k, .columns = c->columns, .distances = true};
     return shoal_run(out, NULL, c->predict ? &shoal_kmeans_predict : &shoal_kmeans,
                      c->predict ? (const void *)&predict : &config, work->data, c->weighted ? work->weights : NULL,

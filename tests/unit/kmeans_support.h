@@ -23,6 +23,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "engine/engine_internal.h"
 #include "learn/kmeans/kmeans_internal.h"
 #include "learn/partial.h"
 
@@ -175,6 +176,7 @@ static inline shoal_round *hand_carry_over(shoal_round *round)
     copy->model = model;
     memcpy(model, round->model, round->model_bytes);
     memset(round->model, 0xa5, round->model_bytes);
+    round->keeps = 0; /* what it keeps is the copy's now */
     shoal_round_free(&round);
     return copy;
 }
@@ -438,7 +440,7 @@ static inline int hand_run_all(shoal_result **out, hand_run *run)
         if (status == SHOAL_OK)
             assert_true((next != NULL) != (*out != NULL));
         if (next)
-            next->number = round->number + 1;
+            engine_number_round(next, round->number + 1);
         shoal_round_free(&round);
         round = next;
     }

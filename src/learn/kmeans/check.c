@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "learn/check.h"
-#include "learn/kmeans/kmeans_internal.h"
+#include "learn/kmeans/choose.h"
 
 static bool is_in(int64_t value, int64_t least, int64_t most)
 {
@@ -124,14 +124,13 @@ static bool is_described(const shoal_round *round, const shoal_shape *shape)
 static bool is_ours(const shoal_round *round, const shoal_shape *shape, bool predicts)
 {
     const kmeans_model *model = round->model;
-    if (round->keeps > 0 || round->model_bytes < sizeof *model || !is_of_shape(model, shape) ||
-        !are_options(model, predicts) || !is_scanned(model) || !is_position(model, round->number) ||
-        !kmeans_model_is_whole(round))
+    if (round->model_bytes < sizeof *model || !is_of_shape(model, shape) || !are_options(model, predicts) ||
+        !is_scanned(model) || !is_position(model, round->number) || !kmeans_model_is_whole(round))
         return false;
     const kmeans_phase *phase = kmeans_phase_of(round);
     kmeans_view view = kmeans_view_of(round);
-    return are_arrays(&view) && (phase->check ? phase->check(&view, shape) : model->extra_bytes == 0) &&
-           is_described(round, shape);
+    return are_arrays(&view) && kmeans_are_trials(round, &view) &&
+           (phase->check ? phase->check(&view, shape) : model->extra_bytes == 0) && is_described(round, shape);
 }
 
 static int check_round(const shoal_round *round, const shoal_shape *shape, bool predicts)
@@ -182,14 +181,17 @@ int kmeans_check_result(const shoal_algorithm *self, const shoal_result *result,
                         const shoal_shape *shape)
 {
     const kmeans_model *model = first->model;
-    const int64_t size[2] = {model->k, shape->columns};
+    const double told = shoal_result_number(result, "k");
+    const int64_t k = model->trials > 0 && told >= 1 && told <= (double)shape->rows ? (int64_t)told : model->k;
+    const int64_t size[2] = {k, shape->columns};
     (void)self;
-    if (learn_result_has(result, "centres", SHOAL_FLOAT64, 2, size) && are_sizes(result, model->k, shape->rows) &&
-        are_labels(result, model->k, shape->rows) && shoal_result_number(result, "k") == (double)model->k &&
+    if (learn_result_has(result, "centres", SHOAL_FLOAT64, 2, size) && are_sizes(result, k, shape->rows) &&
+        are_labels(result, k, shape->rows) && told == (double)k &&
+        (model->trials == 0 || kmeans_are_trial_results(result, first)) &&
         (!(model->distances & KMEANS_NEAREST) ||
          learn_result_has(result, "distances", SHOAL_FLOAT64, 1, &shape->rows)) &&
         (!(model->distances & KMEANS_ALL) ||
-         learn_result_has(result, "all-distances", SHOAL_FLOAT64, 2, (int64_t[]){shape->rows, model->k})))
+         learn_result_has(result, "all-distances", SHOAL_FLOAT64, 2, (int64_t[]){shape->rows, k})))
         return SHOAL_OK;
     return shoal_fail(SHOAL_BROKEN, "the result is not %lld clusters of these %lld rows of %lld columns",
                       (long long)model->k, (long long)shape->rows, (long long)shape->columns);

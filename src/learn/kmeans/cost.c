@@ -4,8 +4,11 @@
  * nothing were skipped. Bytes are those of the models and partials of each kind of round, averaged over the rounds of a
  * phase. */
 #include <math.h>
+#include <string.h>
 
 #include "data/grain.h"
+#include "learn/kmeans/choose.h"
+#include "learn/kmeans/search.h"
 #include "learn/kmeans/seed.h"
 
 /* What a round and a partial have around their numbers on the way: names, numbers, a layout. */
@@ -147,9 +150,9 @@ static void finish_cost(shoal_cost *out)
     out->rounds = (int64_t)fmin(rounds, 0x1p62);
 }
 
-int kmeans_cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
+/* Of one K. */
+static int cost_of_one(shoal_cost *out, const shoal_kmeans_config *config, const shoal_shape *shape)
 {
-    const shoal_kmeans_config *config = untyped;
     int64_t start = KMEANS_START_RANDOM;
     int status = kmeans_choose_start(&start, config);
     if (status < 0)
@@ -163,6 +166,56 @@ int kmeans_cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
     add_run(out, &is, (double)runs * (double)config->iterations, (double)(runs + (runs > 1)), sizeof(int32_t));
     finish_cost(out);
     return SHOAL_OK;
+}
+
+/* Whether K starts from a clustering of a sample, and needs no seeding. */
+static bool is_searched(const shoal_kmeans_config *config)
+{
+    return (!config->init || strcmp(config->init, "auto") == 0) && config->runs <= 1 &&
+           config->k <= KMEANS_SEARCH_K_MOST;
+}
+
+/* Adds the rounds of a phase to those of the same name. */
+static void add_phase(shoal_cost *out, const shoal_cost_phase *more)
+{
+    int i = 0;
+    while (i < out->phases && strcmp(out->phase[i].name, more->name) != 0)
+        i++;
+    if (i == out->phases) {
+        out->phase[out->phases++] = *more;
+        return;
+    }
+    shoal_cost_phase *sum = &out->phase[i];
+    const double rounds = sum->rounds + more->rounds, old = sum->rounds / rounds, new = more->rounds / rounds;
+    sum->operations_per_row = old * sum->operations_per_row + new * more->operations_per_row;
+    sum->model_bytes = old * sum->model_bytes + new * more->model_bytes;
+    sum->partial_bytes = old * sum->partial_bytes + new * more->partial_bytes;
+    sum->row_bytes = old * sum->row_bytes + new * more->row_bytes;
+    sum->rounds = rounds;
+}
+
+/* Several K are scanned for once; each is as a run of its own, of which the labels of one are sent. */
+int kmeans_cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
+{
+    shoal_kmeans_config config = *(const shoal_kmeans_config *)untyped;
+    base_counts ks;
+    int status = kmeans_read_ks(&ks, &config);
+    if (status < 0 || !config.ks || config.k != 0)
+        return status < 0 ? status : cost_of_one(out, &config, shape);
+    *out = (shoal_cost){0};
+    for (int64_t t = 0; t < ks.count && status == SHOAL_OK; t++) {
+        shoal_cost one = {0};
+        config.k = ks.value[t];
+        status = cost_of_one(&one, &config, shape);
+        for (int i = 0; i < one.phases && status == SHOAL_OK; i++) {
+            const bool seeds = strcmp(one.phase[i].name, "seed") == 0, scans = strcmp(one.phase[i].name, "scan") == 0;
+            if (scans ? t == 0 : !(seeds && is_searched(&config)))
+                add_phase(out, &one.phase[i]);
+        }
+    }
+    if (status == SHOAL_OK)
+        finish_cost(out);
+    return status;
 }
 
 int kmeans_cost_predict(shoal_cost *out, const void *untyped, const shoal_shape *shape)

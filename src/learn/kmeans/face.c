@@ -3,6 +3,7 @@
 #include "learn/face.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <shoal/kmeans.h>
@@ -41,8 +42,14 @@ static int check(const void *from, const learn_inputs *given)
     const shoal_kmeans_config *config = from;
     const char *init = config->init;
     (void)given;
-    if (is_init_word(init) && config->k == 0)
+    if (is_init_word(init) && config->k == 0 && !config->ks)
         return shoal_fail(SHOAL_USAGE, "kmeans needs -k K, the number of clusters");
+    if (!is_init_word(init) && config->ks)
+        return shoal_fail(SHOAL_USAGE, "--init %s has the first centres of one K, but -k is %s: give one K", init,
+                          config->ks);
+    if (!config->ks && (config->choose != SHOAL_CHOOSE_SILHOUETTE || config->sample > 0))
+        return shoal_fail(SHOAL_USAGE, "%s needs several K to choose from, as in -k 2..20",
+                          config->sample > 0 ? "--sample" : "--choose");
     if (is_init_word(init) || strncmp(init, "gen:", 4) == 0 || data_address_exists(init) || strpbrk(init, "/."))
         return SHOAL_OK;
     const char *near = base_nearest(init, init_words, INIT_WORDS);
@@ -120,6 +127,8 @@ static int settle(void *into, double *values[4], const learn_inputs *given, cons
 static int start_from(void *into, const double *centres, int64_t rows)
 {
     shoal_kmeans_config *config = into;
+    if (config->ks)
+        return shoal_fail(SHOAL_USAGE, "a start has the first centres of one K, but -k is %s: give one K", config->ks);
     if (config->k != 0 && config->k != rows)
         return shoal_fail(SHOAL_USAGE, "-k is %" PRId64 ", but the start has %" PRId64 " row%s", config->k, rows,
                           base_plural(rows));
@@ -177,11 +186,99 @@ static void summarise_sizes(learn_lines *lines, const shoal_result *result)
     learn_say_sizes(lines, "clusters", k, (double)least, (double)most);
 }
 
+/* ---- several numbers of clusters --------------------------------------------------------------------------------- */
+
+/* A number of a table, or a dash where there is none. */
+static void say_number(learn_lines *lines, int width, const char *format, double number)
+{
+    char text[32];
+    snprintf(text, sizeof text, isnan(number) ? "-" : format, number);
+    learn_say_more(lines, "%*s", width, text);
+}
+
+/* The objective as a bar, beside the greatest. */
+static void say_bar(learn_lines *lines, double objective, double most)
+{
+    enum { BAR_MOST = 24 };
+    const int length = most > 0 && isfinite(objective) ? (int)lrint(BAR_MOST * objective / most) : 0;
+    learn_say_more(lines, "  ");
+    for (int i = 0; i < length && i < BAR_MOST; i++)
+        learn_say_more(lines, "#");
+}
+
+/* What the result has of each K that was tried, by its names in kmeans.h; checked when it came from elsewhere. */
+static void say_trials(learn_lines *lines, const shoal_result *result)
+{
+    const shoal_tensor *ks = shoal_result_tensor(result, "ks");
+    const int64_t *k = ks->values, *iterations = shoal_result_tensor(result, "iterations_by_k")->values;
+    const double *objective = shoal_result_tensor(result, "objectives")->values;
+    const double *silhouette = shoal_result_tensor(result, "silhouettes")->values;
+    const double *calinski = shoal_result_tensor(result, "calinski_harabasz")->values;
+    double most = 0;
+    for (int64_t t = 0; t < ks->shape[0]; t++)
+        most = fmax(most, objective[t]);
+    learn_say(lines, "", "%6s %16s %11s %18s %11s  %s", "K", "objective", "silhouette", "Calinski-Harabasz",
+              "iterations", "objective");
+    for (int64_t t = 0; t < ks->shape[0]; t++) {
+        learn_say(lines, "", "%6" PRId64 " %16.10g ", k[t], objective[t]);
+        say_number(lines, 11, "%.4f", silhouette[t]);
+        say_number(lines, 19, "%.2f", calinski[t]);
+        learn_say_more(lines, "%12" PRId64, iterations[t]);
+        say_bar(lines, objective[t], most);
+    }
+}
+
+static void say_pick(learn_lines *lines, const char *comma, const char *rule, const shoal_result *result,
+                     const char *name)
+{
+    const double pick = shoal_result_number(result, name);
+    if (isnan(pick))
+        learn_say_more(lines, "%s%s -", comma, rule);
+    else
+        learn_say_more(lines, "%s%s %.0f", comma, rule, pick);
+}
+
+/* "picks      silhouette 2, Calinski-Harabasz 2, elbow 6" */
+static void summarise_trials(learn_lines *lines, const learn_ended *ended)
+{
+    const shoal_kmeans_config *config = ended->config;
+    const shoal_result *result = ended->result;
+    const char *const *rules = learn_option_choices(shoal_kmeans.options, "choose");
+    const int64_t sample = shoal_result_tensor(result, "sample")->shape[0];
+    say_trials(lines, result);
+    learn_say(lines, "picks", "%s", "");
+    say_pick(lines, "", "silhouette", result, "pick_silhouette");
+    say_pick(lines, ", ", "Calinski-Harabasz", result, "pick_calinski_harabasz");
+    say_pick(lines, ", ", "elbow", result, "pick_elbow");
+    learn_say(lines, "sample", "%" PRId64 " of %" PRId64 " rows, for the silhouettes", sample, ended->rows.rows);
+    learn_say(lines, "chosen", "K = %.0f, by --choose %s; outputs are of this K", shoal_result_number(result, "k"),
+              rules[config->choose]);
+}
+
+/* For --json: all of it, the sampled rows included. */
+static int tell(shoal_result *facts, const learn_ended *ended)
+{
+    static const char *const names[] = {"ks",    "objectives", "silhouettes", "calinski_harabasz", "iterations_by_k",
+                                        "sample"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const shoal_tensor *from = shoal_result_tensor(ended->result, names[i]);
+        if (!from)
+            return SHOAL_OK; /* one K alone */
+        void *values = shoal_result_add(facts, from->name, from->type, 1, from->shape);
+        if (!values)
+            return SHOAL_MEMORY;
+        memcpy(values, from->values, (size_t)from->shape[0] * shoal_type_size(from->type));
+    }
+    return SHOAL_OK;
+}
+
 static void summarise(learn_lines *lines, const learn_ended *ended)
 {
     double computed = (double)ended->counter[0], skipped = (double)ended->counter[1];
     double iterations = shoal_result_number(ended->result, "iterations");
     bool converged = shoal_result_number(ended->result, "converged") > 0;
+    if (shoal_result_tensor(ended->result, "ks"))
+        summarise_trials(lines, ended);
     summarise_sizes(lines, ended->result);
     learn_say(lines, "objective", "%.10g after %.0f iteration%s, %s", shoal_result_number(ended->result, "objective"),
               iterations, iterations == 1 ? "" : "s",
@@ -341,6 +438,7 @@ const learn_face learn_kmeans = {
     .settle = settle,
     .start_from = start_from,
     .summarise = summarise,
+    .tell = tell,
     .draw = draw,
     .parts = parts,
     .annotate = annotate,

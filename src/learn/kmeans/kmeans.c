@@ -4,16 +4,24 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "learn/kmeans/kmeans_internal.h"
+#include "base/option.h"
+#include "learn/kmeans/choose.h"
 
 /* greedy k-means++ is one round a centre; above this many k-means|| is quicker and as good. */
 enum { GREEDY_MOST = 50 };
 
+_Static_assert(offsetof(shoal_kmeans_config, ks) ==
+                   offsetof(shoal_kmeans_config, k) + offsetof(base_option_counts, several),
+               "k and ks are one option");
+
+/* In the order of shoal_kmeans_choose. */
+static const char *const choose_choices[] = {"silhouette", "calinski-harabasz", "elbow", NULL};
 static const char *const empty_choices[] = {"farthest", "keep", "split", NULL};
 const char *const kmeans_metrics[] = {"euclidean", "cosine", NULL};
 
 static const shoal_option kmeans_options[] = {
-    {"clusters", 'k', SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, k), "K", "number of clusters", NULL, 1,
+    {"clusters", 'k', SHOAL_OPTION_COUNTS, offsetof(shoal_kmeans_config, k), "K",
+     "number of clusters; or several to choose from: 2..20, 2..50..4 in steps of 4, or 2,4,8", NULL, 1,
      .most = INT32_MAX},
     {"init", 0, SHOAL_OPTION_TEXT, offsetof(shoal_kmeans_config, init), "HOW",
      "first centres: kmeans++, parallel (k-means||), random, a file of K rows, a model, or auto (kmeans++ up to "
@@ -33,12 +41,20 @@ static const shoal_option kmeans_options[] = {
     {"metric", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, metric), "HOW",
      "what near means: the euclidean distance, or the cosine of the angle between rows, whatever their lengths",
      "euclidean", 0, 0, .choices = kmeans_metrics},
+    {"choose", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, choose), "RULE",
+     "of several K, the one that the outputs are of: the greatest silhouette, the greatest Calinski-Harabasz score, or "
+     "the elbow of the objective",
+     "silhouette", 0, 0, .choices = choose_choices},
+    {"sample", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, sample), "N",
+     "of several K: number of rows that silhouettes are computed from", .least = 2, .most = 100000,
+     .default_text = "1000 to 3000, fewer where there are many columns"},
     {0}};
 
 static const kmeans_phase *const phases[KMEANS_PHASES] = {
     [KMEANS_RANGE] = &kmeans_range, [KMEANS_SPREAD] = &kmeans_spread,     [KMEANS_WEIGH] = &kmeans_weigh,
     [KMEANS_FETCH] = &kmeans_fetch, [KMEANS_JUDGE] = &kmeans_judge,       [KMEANS_SAMPLE] = &kmeans_sample,
     [KMEANS_LLOYD] = &kmeans_lloyd, [KMEANS_RELOCATE] = &kmeans_relocate, [KMEANS_LABEL] = &kmeans_label,
+    [KMEANS_DRAW] = &kmeans_draw,   [KMEANS_TALLY] = &kmeans_tally,
 };
 
 const kmeans_phase *kmeans_phase_of(const shoal_round *round)
@@ -53,13 +69,18 @@ void kmeans_describe(shoal_round *round, const shoal_shape *shape)
     phase->describe(round, shape);
 }
 
+kmeans_start kmeans_usual_start(int64_t k)
+{
+    return k <= GREEDY_MOST ? KMEANS_START_GREEDY : KMEANS_START_PARALLEL;
+}
+
 int kmeans_choose_start(int64_t *out, const shoal_kmeans_config *config)
 {
     const char *init = config->init ? config->init : "auto";
     if (config->start)
         *out = KMEANS_START_GIVEN;
     else if (strcmp(init, "auto") == 0)
-        *out = config->k <= GREEDY_MOST ? KMEANS_START_GREEDY : KMEANS_START_PARALLEL;
+        *out = kmeans_usual_start(config->k);
     else if (strcmp(init, "kmeans++") == 0)
         *out = KMEANS_START_GREEDY;
     else if (strcmp(init, "parallel") == 0)
@@ -92,16 +113,22 @@ static int fail_metric(int metric)
     return shoal_fail(SHOAL_USAGE, "metric %d is neither SHOAL_METRIC_EUCLIDEAN nor SHOAL_METRIC_COSINE", metric);
 }
 
-static int check_config(const shoal_kmeans_config *config, const shoal_shape *shape)
+static int check_config(const shoal_kmeans_config *config, const base_counts *ks, const shoal_shape *shape)
 {
-    if (config->k < 1 || config->k > INT32_MAX)
+    const int64_t most = ks->value[ks->count - 1];
+    if (ks->value[0] < 1 || most > INT32_MAX)
         return shoal_fail(SHOAL_USAGE, "-k must be at least 1 and below 2^31, not %lld", (long long)config->k);
     if (shape->rows < 1 || shape->columns < 1)
         return shoal_fail(SHOAL_INVALID, "the data has %lld rows and %lld columns; k-means needs at least one of each",
                           (long long)shape->rows, (long long)shape->columns);
-    if (config->k > shape->rows)
-        return shoal_fail(SHOAL_INVALID, "-k %lld is more than the data's %lld rows", (long long)config->k,
+    if (most > shape->rows)
+        return shoal_fail(SHOAL_INVALID, "-k %lld is more than the data's %lld rows", (long long)most,
                           (long long)shape->rows);
+    if (config->start && config->k == 0)
+        return shoal_fail(SHOAL_USAGE, "--init with given centres is for one K, not for -k %s", config->ks);
+    if (config->choose < SHOAL_CHOOSE_SILHOUETTE || config->choose > SHOAL_CHOOSE_ELBOW || config->sample < 0)
+        return shoal_fail(SHOAL_USAGE, "--choose is %s, %s or %s, and --sample at least 2", choose_choices[0],
+                          choose_choices[1], choose_choices[2]);
     if (!(config->tolerance >= 0))
         return shoal_fail(SHOAL_USAGE, "--tolerance must be at least 0, not %g", config->tolerance);
     if (config->iterations < 0 || config->runs < 1 || config->runs > KMEANS_RUNS_MOST)
@@ -131,15 +158,21 @@ static int start_kmeans(shoal_round **out, const void *untyped, const shoal_shap
                            .weight_most = 1,
                            .memo_round = -1,
                            .best_run = -1};
-    int status = check_config(config, shape);
+    base_counts ks;
+    int status = kmeans_read_ks(&ks, config);
+    if (status == SHOAL_OK)
+        status = check_config(config, &ks, shape);
     if (status == SHOAL_OK)
         status = kmeans_choose_start(&header.start, config);
+    if (status == SHOAL_OK)
+        kmeans_ask_trials(&header, &ks, config, shape);
     if (header.start == KMEANS_START_GIVEN)
         header.runs = 1; /* every run would be the same */
     if (status == SHOAL_OK)
         status = kmeans_round_first(out, &header);
     if (status < 0)
         return status;
+    kmeans_set_trials(*out, &ks);
     if (config->start)
         memcpy(kmeans_view_of(*out).centres, config->start,
                (size_t)(config->k * shape->columns) * sizeof *config->start);
@@ -242,7 +275,9 @@ static int map_kmeans(shoal_partial *partial, const shoal_round *round, const vo
 static int update_kmeans(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                          const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
-    int status = kmeans_phase_of(round)->update(next, result, round, merged, shape, crew, stop);
+    int status = stop && kmeans_can_end_trials(round)
+                     ? kmeans_end_trials(next, round, crew)
+                     : kmeans_phase_of(round)->update(next, result, round, merged, shape, crew, stop);
     if (status < 0) {
         shoal_round_free(next);
         shoal_result_free(result);

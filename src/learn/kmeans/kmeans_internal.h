@@ -25,6 +25,8 @@ typedef enum kmeans_phase_id {
     KMEANS_LLOYD,    /* labels and sums */
     KMEANS_RELOCATE, /* rows for empty clusters */
     KMEANS_LABEL,    /* final labels and objective */
+    KMEANS_DRAW,     /* several K: brings the rows that they are compared by */
+    KMEANS_TALLY,    /* several K: sums of the clusters as they are labelled in the end */
     KMEANS_PHASES
 } kmeans_phase_id;
 
@@ -74,6 +76,18 @@ typedef struct kmeans_model {
     int64_t runs_done;
     int64_t best_run, best_iterations, best_converged;
     double best_objective;
+
+    /* Several numbers of clusters (choose.h); all zero for one. */
+    int64_t trials;       /* how many there are to try */
+    int64_t trial;        /* the one at hand */
+    int64_t tried;        /* so many are done */
+    int64_t sample;       /* rows that they are compared by */
+    int64_t sampled;      /* which are here */
+    int64_t searching;    /* each starts from a clustering of the sample */
+    int64_t rule;         /* shoal_kmeans_choose */
+    int64_t chosen;       /* k is the number that was chosen: label and finish */
+    double between, away; /* of the last tally, see kmeans_tally_sums */
+
     int64_t extra_bytes; /* of the phase's own section */
 } kmeans_model;
 
@@ -83,10 +97,11 @@ typedef struct kmeans_view {
     double *origin, *inverse; /* columns; inverse = 1 / quantum of the column's sums, 0 for wide columns */
     int64_t *wide_column;     /* wide of them */
     double *wide_inverse;
-    double *centres; /* k x columns, in units */
-    double *drift;   /* k: how far each centre is from where the memo's round had it, rounded up; in units */
-    double *travel;  /* k: the way each centre has come since the run began, rounded up; in units */
-    double *best;    /* k x columns when runs > 1, else NULL */
+    double *centres;            /* k x columns, in units */
+    double *drift;              /* k: how far each centre is from where the memo's round had it, rounded up; in units */
+    double *travel;             /* k: the way each centre has come since the run began, rounded up; in units */
+    double *best;               /* k x columns when runs > 1, else NULL */
+    struct kmeans_trial *trial; /* as many as there are trials */
     void *extra;
 } kmeans_view;
 
@@ -98,6 +113,8 @@ int kmeans_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_i
 int kmeans_round_first(shoal_round **out, const kmeans_model *header);
 /* Like kmeans_round_from, but for the centres: the caller writes all of them. */
 int kmeans_round_moved(shoal_round **out, const shoal_round *from, kmeans_phase_id phase);
+/* Like kmeans_round_from, with another number of centres, all zero, and no way that they have come. */
+int kmeans_round_resized(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t k);
 /* Like kmeans_round_from, with another number of wide columns (all zero). */
 int kmeans_round_widen(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t wide);
 
@@ -126,7 +143,7 @@ typedef struct kmeans_phase {
 } kmeans_phase;
 
 extern const kmeans_phase kmeans_range, kmeans_spread, kmeans_weigh, kmeans_fetch, kmeans_judge, kmeans_sample,
-    kmeans_lloyd, kmeans_relocate, kmeans_label;
+    kmeans_lloyd, kmeans_relocate, kmeans_label, kmeans_draw, kmeans_tally;
 
 /* Counters of shoal_scratch. */
 enum { KMEANS_COMPUTED, KMEANS_SKIPPED, KMEANS_DEFINITIONS };
@@ -148,6 +165,8 @@ int kmeans_fail_merged(const shoal_round *round, const char *what);
 
 /* The names of shoal_kmeans_metric, ended by NULL. */
 extern const char *const kmeans_metrics[];
+/* How first centres are found when nobody says. */
+kmeans_start kmeans_usual_start(int64_t k);
 /* How first centres are found; SHOAL_USAGE for a name that is none. */
 int kmeans_choose_start(int64_t *out, const shoal_kmeans_config *config);
 /* shoal_algorithm.cost of both learners of this folder. */
@@ -369,6 +388,16 @@ bool kmeans_sums_empty(const kmeans_sums *sums, int64_t cluster);
  * `next` starts as a copy of `round`'s model, whose centres the sums were made with. */
 int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const kmeans_sums *sums,
                             const shoal_shape *shape, const shoal_crew *crew, bool stop);
+
+/* The phase that follows the last iteration. */
+kmeans_phase_id kmeans_phase_after_lloyd(const kmeans_model *model);
+/* The layout and the map of Lloyd rounds, for tallies. */
+void kmeans_describe_lloyd(shoal_round *round, const shoal_shape *shape);
+int kmeans_map_lloyd(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
+                     const shoal_grain *grain, const shoal_scratch *scratch);
+/* Weighted sums of squared distances: of the clusters' means from the mean of all rows, and of their centres from their
+ * means. */
+int kmeans_tally_sums(double *between, double *away, const shoal_round *round, shoal_partial *merged);
 
 /* Asks for rows for the empty clusters; the sums go along in the model. */
 int kmeans_begin_relocate(shoal_round **next, const shoal_round *round, const kmeans_sums *sums, int64_t empty);

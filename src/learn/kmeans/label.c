@@ -5,10 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "learn/kmeans/kmeans_internal.h"
+#include "learn/kmeans/choose.h"
 
-/* The last two are there when they are asked for, the second then right behind the first. */
-enum { LABEL_ROWS, LABEL_OBJECTIVE, LABEL_MOST, LABEL_SIZES, LABEL_CELLS };
+/* Behind these are the distances that are asked for, those of all centres last; or, while K is one of several, the
+ * labels of the sample. */
+enum { LABEL_ROWS, LABEL_OBJECTIVE, LABEL_MOST, LABEL_SIZES, LABEL_CELLS, LABEL_SAMPLE = LABEL_CELLS };
 
 static int cell_of_nearest(const kmeans_model *model)
 {
@@ -24,13 +25,18 @@ static void describe_label(shoal_round *round, const shoal_shape *shape)
 {
     const kmeans_model *model = round->model;
     shoal_layout *layout = &round->layout;
+    const bool trial = kmeans_is_trial(model);
     const int nearest = cell_of_nearest(model), all = cell_of_all(model);
-    layout->cells = LABEL_CELLS + (nearest >= 0) + (all >= 0);
+    layout->cells = LABEL_CELLS + (nearest >= 0) + (all >= 0) + trial;
     if (nearest >= 0)
         layout->cell[nearest] = (shoal_cell){"distances", SHOAL_CELL_ROW, 0, sizeof(double), false};
     if (all >= 0)
         layout->cell[all] = (shoal_cell){"all-distances", SHOAL_CELL_ROW, 0, (size_t)model->k * sizeof(double), false};
     layout->cell[LABEL_ROWS] = (shoal_cell){"labels", SHOAL_CELL_ROW, 0, sizeof(int32_t), false};
+    if (trial) { /* all labels are wanted only of the K that is chosen */
+        layout->cell[LABEL_ROWS] = (shoal_cell){"labels", SHOAL_CELL_SUM, 0, 0, false};
+        layout->cell[LABEL_SAMPLE] = (shoal_cell){"labels of the sample", SHOAL_CELL_SUM, model->sample, 0, false};
+    }
     layout->cell[LABEL_OBJECTIVE] = (shoal_cell){"objective", SHOAL_CELL_WIDE, 1, 0, false};
     layout->cell[LABEL_MOST] = (shoal_cell){"greatest term", SHOAL_CELL_MAX, 1, 0, false};
     layout->cell[LABEL_SIZES] = (shoal_cell){"sizes", SHOAL_CELL_SUM, model->k, 0, false};
@@ -93,13 +99,28 @@ static int label_by_bounds(int32_t *label, double *distance, const kmeans_rows *
     return SHOAL_OK;
 }
 
+static void label_sample(shoal_partial *partial, const kmeans_model *model, const shoal_grain *grain,
+                         const int32_t *label)
+{
+    int64_t *sample = shoal_partial_values(partial, LABEL_SAMPLE);
+    for (int64_t at = kmeans_sample_from(model, grain->first_row); at < model->sample; at++) {
+        const int64_t i = kmeans_sample_row(model, at) - grain->first_row;
+        if (i >= grain->rows)
+            return;
+        if (i >= 0)
+            sample[at] += label[i];
+    }
+}
+
 static int map_label(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
                      const shoal_grain *grain, const shoal_scratch *scratch)
 {
     kmeans_view view = kmeans_view_of(round);
     const int nearest = cell_of_nearest(view.model), all = cell_of_all(view.model);
     unsigned char *memory = scratch->memory;
-    int32_t *label = shoal_partial_row(partial, LABEL_ROWS, grain->first_row);
+    const bool trial = kmeans_is_trial(view.model);
+    int32_t *label = trial ? kmeans_cut(&memory, (size_t)grain->shape->rows_per_grain * sizeof *label)
+                           : shoal_partial_row(partial, LABEL_ROWS, grain->first_row);
     double *distance = kmeans_cut(&memory, (size_t)grain->shape->rows_per_grain * sizeof *distance);
     int status = SHOAL_OK;
     kmeans_rows rows;
@@ -112,6 +133,8 @@ static int map_label(shoal_partial *partial, const shoal_round *round, const kme
     scratch->counters[0] += all < 0 ? 0 : grain->rows * view.model->k;
     if (status < 0)
         return status;
+    if (trial)
+        label_sample(partial, view.model, grain, label);
     int64_t *objective = shoal_partial_values(partial, LABEL_OBJECTIVE),
             *sizes = shoal_partial_values(partial, LABEL_SIZES);
     double inverse = prepared->objective_inverse, most = 0;
@@ -132,9 +155,12 @@ static int map_label(shoal_partial *partial, const shoal_round *round, const kme
 
 static size_t scratch_label(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
 {
-    const size_t distances = kmeans_cut_size((size_t)shape->rows_per_grain * sizeof(double));
-    return distances + (cell_of_all(round->model) >= 0 ? kmeans_scratch_distances(shape)
-                                                       : kmeans_scratch_assign(round, prepared, shape));
+    const size_t rows = (size_t)shape->rows_per_grain;
+    const size_t labels = kmeans_is_trial(round->model) ? kmeans_cut_size(rows * sizeof(int32_t)) : 0;
+    const size_t distances = kmeans_cut_size(rows * sizeof(double));
+    return labels + distances +
+           (cell_of_all(round->model) >= 0 ? kmeans_scratch_distances(shape)
+                                           : kmeans_scratch_assign(round, prepared, shape));
 }
 
 static int prepare_label(kmeans_prepared *prepared, const shoal_round *round, const shoal_shape *shape,
@@ -211,7 +237,7 @@ int kmeans_stop_early(shoal_round **next, const shoal_round *round, const char *
     const kmeans_model *model = round->model;
     if (model->best_run < 0)
         return shoal_fail(SHOAL_STOPPED, "stopped while %s; there is nothing to write yet", doing);
-    int status = kmeans_round_from(next, round, KMEANS_LABEL, 0);
+    int status = kmeans_round_from(next, round, kmeans_phase_after_lloyd(model), 0);
     if (status == SHOAL_OK) {
         kmeans_view view = kmeans_view_of(*next);
         recall_best(&view);
@@ -224,7 +250,7 @@ static int next_run(shoal_round **next, const shoal_round *round, double objecti
                     const shoal_shape *shape, bool stop)
 {
     shoal_round *after = NULL;
-    int status = kmeans_round_from(&after, round, KMEANS_LABEL, 0);
+    int status = kmeans_round_from(&after, round, kmeans_phase_after_lloyd(round->model), 0);
     if (status < 0)
         return status;
     kmeans_view view = kmeans_view_of(after);
@@ -282,9 +308,12 @@ static int update_label(shoal_round **next, shoal_result **result, const shoal_r
         return measure_finer(next, round, most);
     bool better = model->best_run < 0 || objective < model->best_objective;
     bool last = model->finishing || model->run + 1 == model->runs || model->stopping || stop;
-    (void)crew;
-    if (last && (better || model->finishing))
-        return make_labelled_result(result, &view, merged, kmeans_told_objective(model, objective));
+    if (last && (better || model->finishing) && kmeans_is_trial(model))
+        return kmeans_end_trial(next, round, shoal_partial_values(merged, LABEL_SAMPLE), objective, shape, crew, stop);
+    if (last && (better || model->finishing)) {
+        int status = make_labelled_result(result, &view, merged, kmeans_told_objective(model, objective));
+        return status == SHOAL_OK && model->chosen ? kmeans_tell_trials(*result, round) : status;
+    }
     return next_run(next, round, objective, better, shape, stop || model->stopping);
 }
 

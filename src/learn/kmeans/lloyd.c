@@ -67,7 +67,7 @@ static bool check_lloyd(const kmeans_view *view, const shoal_shape *shape)
     return view->model->extra_bytes == 0 && view->model->iteration < view->model->iterations;
 }
 
-static void describe_lloyd(shoal_round *round, const shoal_shape *shape)
+void kmeans_describe_lloyd(shoal_round *round, const shoal_shape *shape)
 {
     const kmeans_model *model = round->model;
     shoal_layout *layout = &round->layout;
@@ -111,7 +111,7 @@ static void add_changed(void *context, int64_t i, int32_t label, int32_t before)
     kmeans_sums_move(&job->sums, job->rows, i, label, before);
 }
 
-static int map_lloyd(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
+int kmeans_map_lloyd(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
                      const shoal_grain *grain, const shoal_scratch *scratch)
 {
     kmeans_view view = kmeans_view_of(round);
@@ -158,6 +158,16 @@ static void add_wide(const moving *job, int64_t j, double *sum)
                                        job->old.wide_inverse[w];
 }
 
+/* The sums of a cluster, from the origin. */
+static void sum_cluster(const moving *job, int64_t j, double *sum)
+{
+    const int64_t columns = job->old.model->columns, *values = job->sums->values + j * columns;
+    const double *quantum = job->quantum;
+    for (int64_t k = 0; k < columns; k++)
+        sum[k] = (double)values[k] * quantum[k];
+    add_wide(job, j, sum);
+}
+
 /* What is added up in the order of the columns; a block of them at a time, whose terms are computed on vectors. */
 enum { MOVE_BLOCK = 32 };
 
@@ -202,15 +212,12 @@ static int move_centre(void *context, int64_t j, int thread)
 {
     const moving *job = context;
     int64_t columns = job->old.model->columns;
-    const double *old = job->old.centres + j * columns, *origin = job->old.origin, *quantum = job->quantum;
-    const int64_t *values = job->sums->values + j * columns;
+    const double *old = job->old.centres + j * columns, *origin = job->old.origin;
     double *sum = job->fresh.centres + j * columns; /* sums first, turned into the centre in place */
     turning turn = {.stays = kmeans_sums_empty(job->sums, j), .weight = cluster_weight(job, j)};
     movement total = {0};
     (void)thread;
-    for (int64_t k = 0; k < columns; k++)
-        sum[k] = (double)values[k] * quantum[k];
-    add_wide(job, j, sum);
+    sum_cluster(job, j, sum);
     if (kmeans_is_cosine(job->old.model)) {
         turn.unit = kmeans_sum_factor(sum, job->kernel, columns);
         turn.stays |= !(turn.unit > 0);
@@ -348,6 +355,11 @@ static bool add_travel(kmeans_view *view)
     return finite || !kmeans_keeps_bounds(view->model);
 }
 
+kmeans_phase_id kmeans_phase_after_lloyd(const kmeans_model *model)
+{
+    return model->trials > 0 && !model->chosen ? KMEANS_TALLY : KMEANS_LABEL;
+}
+
 int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const kmeans_sums *sums,
                             const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
@@ -371,10 +383,51 @@ int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const 
     model->converged =
         memcmp(fresh.centres, old.centres, bytes) == 0 || (*next)->change <= model->tolerance * model->variance;
     if (model->converged || model->stopping || model->iteration >= model->iterations)
-        model->phase = KMEANS_LABEL;
+        model->phase = kmeans_phase_after_lloyd(model);
     (*next)->objective = kmeans_told_objective(model, objective);
     (*next)->change = model->variance > 0 ? (*next)->change / model->variance : 0;
     return SHOAL_OK;
+}
+
+int kmeans_tally_sums(double *between, double *away, const shoal_round *round, shoal_partial *merged)
+{
+    const kmeans_view view = kmeans_view_of(round);
+    const kmeans_sums sums = sums_of(merged, view.model);
+    const int64_t columns = view.model->columns, k = view.model->k;
+    moving job = {.old = view, .sums = &sums};
+    double *mean = NULL, *total = NULL, weight = 0;
+    *between = *away = 0;
+    int status = base_alloc_unset(&job.quantum, (size_t)columns, sizeof *job.quantum, "quanta");
+    if (status == SHOAL_OK)
+        status = base_alloc(&mean, (size_t)(k * columns), sizeof *mean, "means of clusters");
+    if (status == SHOAL_OK)
+        status = base_alloc(&total, (size_t)columns, sizeof *total, "the mean of all rows");
+    if (status < 0)
+        goto done;
+    find_quanta(&job);
+    for (int64_t j = 0; j < k; j++) { /* sums first, from the origin */
+        sum_cluster(&job, j, mean + j * columns);
+        weight += cluster_weight(&job, j);
+        for (int64_t c = 0; c < columns; c++)
+            total[c] += mean[j * columns + c];
+    }
+    for (int64_t j = 0; j < k; j++) {
+        const double mass = cluster_weight(&job, j);
+        double apart = 0, off = 0;
+        for (int64_t c = 0; c < columns && mass > 0; c++) {
+            const double at = mean[j * columns + c] / mass, from = at - total[c] / weight;
+            const double beside = at - (view.centres[j * columns + c] - view.origin[c]);
+            apart += from * from;
+            off += beside * beside;
+        }
+        *between += mass * apart;
+        *away += mass * off;
+    }
+done:
+    base_free(&job.quantum);
+    base_free(&mean);
+    base_free(&total);
+    return status;
 }
 
 static int update_lloyd(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
@@ -393,18 +446,18 @@ static int update_lloyd(shoal_round **next, shoal_result **result, const shoal_r
 
 const kmeans_phase kmeans_lloyd = {.name = "run",
                                    .check = check_lloyd,
-                                   .describe = describe_lloyd,
+                                   .describe = kmeans_describe_lloyd,
                                    .prepare = kmeans_prepare_centres,
                                    .scratch_bytes = kmeans_scratch_assign,
-                                   .map = map_lloyd,
+                                   .map = kmeans_map_lloyd,
                                    .update = update_lloyd};
 
 int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_shape *shape)
 {
     const kmeans_model *model = from->model;
     (void)shape;
-    int status =
-        kmeans_round_from(next, from, model->iterations > 0 && !model->stopping ? KMEANS_LLOYD : KMEANS_LABEL, 0);
+    int status = kmeans_round_from(
+        next, from, model->iterations > 0 && !model->stopping ? KMEANS_LLOYD : kmeans_phase_after_lloyd(model), 0);
     if (status < 0)
         return status;
     kmeans_model *fresh = (*next)->model;

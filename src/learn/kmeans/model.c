@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "learn/kmeans/kmeans_internal.h"
+#include "learn/kmeans/choose.h"
 #include "learn/round.h"
 
 /* Every section starts at a multiple of 64 bytes. */
@@ -11,7 +11,7 @@ static size_t round_up(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-enum { SECTIONS = 9 };
+enum { SECTIONS = 10 };
 
 /* Sizes in the order of kmeans_view; false when they do not fit a size_t. */
 static bool section_bytes(size_t bytes[SECTIONS], const kmeans_model *model)
@@ -28,6 +28,7 @@ static bool section_bytes(size_t bytes[SECTIONS], const kmeans_model *model)
                                     (size_t)model->k * sizeof(double),
                                     (size_t)model->k * sizeof(double),
                                     model->runs > 1 ? centres : 0,
+                                    (size_t)model->trials * sizeof(kmeans_trial),
                                     (size_t)model->extra_bytes};
     for (int i = 0; i < SECTIONS; i++)
         bytes[i] = round_up(sizes[i]);
@@ -39,9 +40,10 @@ bool kmeans_model_is_whole(const shoal_round *round)
     const kmeans_model *model = round->model;
     size_t bytes[SECTIONS], total = round_up(sizeof *model);
     bool whole = round->model_bytes >= total && model->k >= 0 && model->columns >= 0 && model->wide >= 0 &&
-                 model->wide <= model->columns && model->extra_bytes >= 0 &&
-                 (size_t)model->extra_bytes <= round->model_bytes && (size_t)model->k <= round->model_bytes &&
-                 (size_t)model->columns <= round->model_bytes && section_bytes(bytes, model);
+                 model->wide <= model->columns && model->extra_bytes >= 0 && model->trials >= 0 &&
+                 model->trials <= BASE_COUNTS_MOST && (size_t)model->extra_bytes <= round->model_bytes &&
+                 (size_t)model->k <= round->model_bytes && (size_t)model->columns <= round->model_bytes &&
+                 section_bytes(bytes, model);
     for (int i = 0; whole && i < SECTIONS; i++)
         whole = base_add(&total, total, bytes[i]);
     return whole && total == round->model_bytes;
@@ -66,7 +68,8 @@ kmeans_view kmeans_view_of(const shoal_round *round)
                          .drift = (double *)at[5],
                          .travel = (double *)at[6],
                          .best = model->runs > 1 ? (double *)at[7] : NULL,
-                         .extra = at[8]};
+                         .trial = (kmeans_trial *)at[8],
+                         .extra = at[9]};
 }
 
 /* The header is in place; all behind it holds anything. */
@@ -106,7 +109,10 @@ static void fill_section(void *section, const void *from, size_t bytes)
     memset((unsigned char *)section + set, 0, round_up(bytes) - set);
 }
 
-static int copy_round(shoal_round **out, const shoal_round *from, const kmeans_model *header, bool moved)
+/* What becomes of the centres and of what belongs to them. */
+typedef enum copied_centres { CENTRES_COPIED, CENTRES_UNSET, CENTRES_ZERO } copied_centres;
+
+static int copy_round(shoal_round **out, const shoal_round *from, const kmeans_model *header, copied_centres how)
 {
     kmeans_view old = kmeans_view_of(from);
     int status = new_round(out, header);
@@ -114,20 +120,23 @@ static int copy_round(shoal_round **out, const shoal_round *from, const kmeans_m
         return status;
     kmeans_view fresh = kmeans_view_of(*out);
     size_t columns = (size_t)header->columns * sizeof(double), k = (size_t)header->k, wide = (size_t)header->wide;
-    bool same_wide = header->wide == old.model->wide;
+    bool same_wide = header->wide == old.model->wide, zero = how == CENTRES_ZERO;
     fill_section(fresh.origin, old.origin, columns);
     fill_section(fresh.inverse, old.inverse, columns);
     fill_section(fresh.wide_column, same_wide ? old.wide_column : NULL, wide * sizeof(int64_t));
     fill_section(fresh.wide_inverse, same_wide ? old.wide_inverse : NULL, wide * sizeof(double));
-    if (moved)
+    if (how == CENTRES_UNSET)
         memset((unsigned char *)fresh.centres + k * columns, 0, round_up(k * columns) - k * columns);
     else
-        fill_section(fresh.centres, old.centres, k * columns);
-    fill_section(fresh.drift, old.drift, k * sizeof(double));
-    fill_section(fresh.travel, old.travel, k * sizeof(double));
+        fill_section(fresh.centres, zero ? NULL : old.centres, k * columns);
+    fill_section(fresh.drift, zero ? NULL : old.drift, k * sizeof(double));
+    fill_section(fresh.travel, zero ? NULL : old.travel, k * sizeof(double));
     if (fresh.best)
-        fill_section(fresh.best, old.best, k * columns);
+        fill_section(fresh.best, zero ? NULL : old.best, k * columns);
+    fill_section(fresh.trial, old.trial, (size_t)header->trials * sizeof *fresh.trial);
     fill_section(fresh.extra, NULL, (size_t)header->extra_bytes);
+    for (int i = 0; i < from->keeps; i++)
+        shoal_round_keep_on(*out, from, i);
     return SHOAL_OK;
 }
 
@@ -136,7 +145,16 @@ int kmeans_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_i
     kmeans_model header = *(const kmeans_model *)from->model;
     header.phase = phase;
     header.extra_bytes = (int64_t)extra_bytes;
-    return copy_round(out, from, &header, false);
+    return copy_round(out, from, &header, CENTRES_COPIED);
+}
+
+int kmeans_round_resized(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t k)
+{
+    kmeans_model header = *(const kmeans_model *)from->model;
+    header.phase = phase;
+    header.extra_bytes = 0;
+    header.k = k;
+    return copy_round(out, from, &header, CENTRES_ZERO);
 }
 
 int kmeans_round_moved(shoal_round **out, const shoal_round *from, kmeans_phase_id phase)
@@ -144,7 +162,7 @@ int kmeans_round_moved(shoal_round **out, const shoal_round *from, kmeans_phase_
     kmeans_model header = *(const kmeans_model *)from->model;
     header.phase = phase;
     header.extra_bytes = 0;
-    return copy_round(out, from, &header, true);
+    return copy_round(out, from, &header, CENTRES_UNSET);
 }
 
 int kmeans_round_widen(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t wide)
@@ -153,5 +171,5 @@ int kmeans_round_widen(shoal_round **out, const shoal_round *from, kmeans_phase_
     header.phase = phase;
     header.extra_bytes = 0;
     header.wide = wide;
-    return copy_round(out, from, &header, false);
+    return copy_round(out, from, &header, CENTRES_COPIED);
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "learn/kmeans/kmeans_internal.h"
+#include "learn/kmeans/choose.h"
 
 /* ---- range ------------------------------------------------------------------------------------------------------- */
 
@@ -500,7 +500,7 @@ static int update_spread(shoal_round **next, shoal_result **result, const shoal_
     kmeans_view fresh = kmeans_view_of(scanned);
     set_totals(&fresh, &old, merged);
     set_quanta(&fresh, &old, deviations);
-    status = kmeans_begin_run(next, scanned, shape);
+    status = kmeans_is_trial(fresh.model) ? kmeans_begin_draw(next, scanned) : kmeans_begin_run(next, scanned, shape);
     shoal_round_free(&scanned);
     return status;
 }
