@@ -192,7 +192,10 @@ static void summarise_sizes(learn_lines *lines, const shoal_result *result)
 static void say_number(learn_lines *lines, int width, const char *format, double number)
 {
     char text[32];
-    snprintf(text, sizeof text, isnan(number) ? "-" : format, number);
+    if (isnan(number))
+        snprintf(text, sizeof text, "-");
+    else
+        snprintf(text, sizeof text, format, number);
     learn_say_more(lines, "%*s", width, text);
 }
 
