@@ -838,7 +838,7 @@ def columns_are_chosen_in_any_format():
     X = numpy.arange(60.0).reshape(10, 6)
     numpy.save("x.npy", X)
     X.astype("f4").tofile("x.bin")
-    numpy.savetxt("x.csv", X, delimiter=",", header="a,b,c,d,e,f", comments="")
+    numpy.savetxt("x.csv", X, delimiter=",", header="a,b,c,d,e,f", comments="", fmt="%g")
     raw = ["--cols", 6, "--type", "f4"]
     expected = "".join(f"{a:.0f}\t{b:.0f}\t{c:.0f}\n" for a, b, c in X[:10, [5, 0, 1]])
     for path, *more in (["x.npy"], ["x.bin", *raw], ["x.csv"]):
