@@ -244,6 +244,9 @@ static void a_guard_that_is_let_go_ends_nobody(void **state)
 
 int main(void)
 {
+    /* What whoever runs the tests left open, a lock, say, is no descriptor of ours. */
+    for (int inherited = 3; inherited < 64; inherited++)
+        fcntl(inherited, F_SETFD, FD_CLOEXEC);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_and_how_it_ends),           cmocka_unit_test(what_is_not_there),
         cmocka_unit_test(streams_and_nothing_else),        cmocka_unit_test(streams_that_cross),
