@@ -161,10 +161,12 @@ static inline void make_kmeans(const char *init, int64_t k, int64_t count, int e
     make_run(&shoal_kmeans, &config, type, weighted);
 }
 
-static inline void make_several_kmeans(const char *init, const char *ks, int64_t count, shoal_type type, bool weighted)
+static inline void make_several_kmeans(const char *init, const char *ks, int64_t count, shoal_type type, bool weighted,
+                                       shoal_kmeans_metric metric)
 {
     shoal_kmeans_config config = {0};
     must(shoal_options_default(&config, shoal_kmeans.options));
+    config.metric = metric;
     config.ks = ks;
     config.init = init;
     config.iterations = 3;
@@ -184,8 +186,9 @@ static inline void make_kmeans_runs(void)
     make_kmeans("random", 7, 3, SHOAL_EMPTY_FARTHEST, SHOAL_FLOAT32, false);
     make_kmeans("given", 3, 1, SHOAL_EMPTY_FARTHEST, SHOAL_FLOAT32, true);
     make_kmeans("given", 3, 1, SHOAL_EMPTY_SPLIT, SHOAL_UINT8, false);
-    make_several_kmeans("auto", "2..4", 1, SHOAL_FLOAT32, true);
-    make_several_kmeans("random", "1,5", 2, SHOAL_UINT8, false);
+    make_several_kmeans("auto", "2..4", 1, SHOAL_FLOAT32, true, SHOAL_METRIC_EUCLIDEAN);
+    make_several_kmeans("random", "1,5", 2, SHOAL_UINT8, false, SHOAL_METRIC_EUCLIDEAN);
+    make_several_kmeans("auto", "2,3", 1, SHOAL_FLOAT32, false, SHOAL_METRIC_COSINE);
     make_run(&shoal_kmeans_predict, &predict, SHOAL_FLOAT32, false);
 }
 

@@ -8,9 +8,10 @@
  *     const shoal_tensor *labels = shoal_result_tensor(result, "labels");      // rows, int32
  *
  * With config.ks = "2..20" and config.k = 0 it also has, for each of those numbers of clusters, "ks", "objectives",
- * "silhouettes", "calinski_harabasz", "iterations_by_k" and "sample_labels"; "sample" has the numbers of the rows that
- * silhouettes are of, from 0; and all the rest belongs to the K that was chosen.  The numbers "pick_silhouette",
- * "pick_calinski_harabasz" and "pick_elbow" are what each rule chooses, NaN where it can't.
+ * "silhouettes", "calinski_harabasz" and "iterations_by_k"; and all the rest belongs to the K that was chosen.
+ * "sample-labels", int64, has a line for each row that silhouettes are of: its number, from 0, then its label for each
+ * K.  The numbers "pick_silhouette", "pick_calinski_harabasz" and "pick_elbow" are what each rule chooses, NaN where it
+ * can't.
  *
  * docs/learn/kmeans.md defines the result and proves that every kernel gives it. */
 #ifndef SHOAL_KMEANS_H

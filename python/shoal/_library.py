@@ -30,7 +30,7 @@ class Layout(Structure):
 class Round(Structure):
     _fields_ = [("number", c_int64), ("model", c_void_p), ("model_bytes", c_size_t), ("keeps", c_int),
                 ("kept", c_void_p * 64), ("layout", Layout), ("phase", c_char * 24), ("step", c_int64),
-                ("steps", c_int64), ("objective", c_double), ("change", c_double)]
+                ("steps", c_int64), ("k", c_int64), ("objective", c_double), ("change", c_double)]
 
 
 class Tensor(Structure):

@@ -74,12 +74,13 @@ static void append_part(char *line, size_t size, const char *text)
     snprintf(line + length, size - length, "%s%s", length ? ", " : "", text);
 }
 
-/* Convergence may come before the last step, so what is left is an upper limit. */
+/* Convergence may come before the last step, so what is left is an upper limit; of several numbers of clusters, those
+ * to come are not known here. */
 static void append_time_left(char *line, size_t size, const cli_progress *progress, const shoal_round *next,
                              double seconds)
 {
     char time[32], part[64];
-    if (next->steps <= 0 || progress->phase_rounds == 0 || next->step > next->steps)
+    if (next->k > 0 || next->steps <= 0 || progress->phase_rounds == 0 || next->step > next->steps)
         return;
     double one = (seconds - progress->phase_started) / (double)progress->phase_rounds;
     double left = one * (double)(next->steps - next->step + 1);
@@ -116,11 +117,14 @@ void cli_progress_round(cli_progress *progress, const shoal_round *done, const s
     progress->last = seconds;
     if (base_seconds() - progress->shown < SECONDS_BETWEEN)
         return;
-    char line[256], part[64], rate[16];
+    char line[256] = "", part[64], rate[16];
+    if (next->k > 0)
+        snprintf(line, sizeof line, "K = %lld", (long long)next->k);
     if (next->steps > 0)
-        snprintf(line, sizeof line, "%s %lld/%lld", next->phase, (long long)next->step, (long long)next->steps);
+        snprintf(part, sizeof part, "%s %lld/%lld", next->phase, (long long)next->step, (long long)next->steps);
     else
-        snprintf(line, sizeof line, "%s %lld", next->phase, (long long)next->step);
+        snprintf(part, sizeof part, "%s %lld", next->phase, (long long)next->step);
+    append_part(line, sizeof line, part);
     if (isfinite(next->objective)) {
         snprintf(part, sizeof part, "objective %.7g", next->objective);
         append_part(line, sizeof line, part);

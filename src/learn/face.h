@@ -67,6 +67,7 @@ typedef enum learn_output_kind {
     LEARN_PICTURE, /* what `draw` gives, as .png or .svg */
     LEARN_APPLIED, /* the model's prediction for the rows it was trained on, as an array */
     LEARN_RESULT,  /* all there is: an array when that is one tensor, or .safetensors */
+    LEARN_CHART,   /* what `chart` gives: curves side by side, as .png or .svg */
 } learn_output_kind;
 
 /* A file that a run can write: an option that names it, and what it holds. */
@@ -80,9 +81,28 @@ typedef struct learn_output {
     int rank;
     bool as_wide_as_data; /* it has the columns of the rows, and their units: --standardise is undone */
     bool of_rows;         /* it has a value, or a row, for each row */
+    bool names_rows;      /* its first column has numbers of rows, from 0 */
 } learn_output;
 
-enum { LEARN_OUTPUTS_MOST = 6 };
+enum { LEARN_OUTPUTS_MOST = 8 };
+
+/* Numbers over the same x, and which of them is picked. */
+typedef struct learn_curve {
+    const char *name;
+    const double *values; /* NaN where there is none */
+    double picked;        /* at this x; NaN for none */
+    const char *rule;     /* that picks it */
+} learn_curve;
+
+enum { LEARN_CURVES_MOST = 4 };
+
+typedef struct learn_chart {
+    const char *title, *x_name;
+    const int64_t *x; /* increasing */
+    int64_t count;
+    int curves;
+    learn_curve curve[LEARN_CURVES_MOST];
+} learn_chart;
 
 /* Lines for people.  "objective  0.42 after 30 iterations" is learn_say(lines, "objective", "%g after ...", ...). */
 typedef struct learn_lines {
@@ -173,6 +193,8 @@ typedef struct learn_face {
 
     /* Optional.  Refuses what can be refused before anything is read. */
     int (*check)(const void *config, const learn_inputs *inputs);
+    /* Optional.  Refuses an output that runs with these options do not have. */
+    int (*check_output)(const void *config, const learn_output *output);
     /* Optional.  The file that the run starts from, and the option that named it; NULL for none. */
     const char *(*start_file)(const char **option, const void *config, const learn_inputs *inputs);
     /* Optional.  Sets what depends on the rows, and reads the start, into config; what that then points to is in
@@ -190,6 +212,8 @@ typedef struct learn_face {
     /* LEARN_PICTURE: sets values, which are *images or lie in the result, and their number; height and width are
      * known. */
     int (*draw)(data_sheet *sheet, double **images, const learn_ended *ended);
+    /* LEARN_CHART: the curves, whose numbers lie in the result. */
+    void (*chart)(learn_chart *out, const learn_ended *ended);
     /* LEARN_MODEL: tensors that the model has, ended by NULL; those the result does not have are left out. */
     const char *const *parts;
     /* Optional.  Whole numbers that the model's metadata have besides, or instead of what they usually have. */

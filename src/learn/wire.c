@@ -1,6 +1,7 @@
 /* Rounds, partials and results as bytes.  See wire.h.
  *
- *     round    number, phase, step, steps, objective, change, layout, what it keeps (born, bytes, check of each), model
+ *     round    number, phase, step, steps, k, objective, change, layout, what it keeps (born, bytes, check of each),
+ *              model
  *     layout   cells; for each: name, kind, count, bytes, carried; then memo_row_bytes, carry_from, writes_memo
  *     partial  hash of the layout, first row, rows; for each cell: values, or records (how many, keys, bytes), or rows
  *  result   incomplete; tensors; for each: name, type, rank, shape, size, values; numbers; for each: name, value, flags
@@ -147,6 +148,7 @@ void learn_round_write(base_writer *out, const shoal_round *round)
     base_write_text(out, round->phase);
     base_write_i64(out, round->step);
     base_write_i64(out, round->steps);
+    base_write_i64(out, round->k);
     base_write_double(out, round->objective);
     base_write_double(out, round->change);
     write_layout(out, &round->layout);
@@ -162,6 +164,7 @@ static void read_round(shoal_round *round, shoal_kept *kept, const void **model,
     base_read_text(in, round->phase, sizeof round->phase);
     round->step = base_read_i64(in);
     round->steps = base_read_i64(in);
+    round->k = base_read_i64(in);
     round->objective = base_read_double(in);
     round->change = base_read_double(in);
     read_layout(&round->layout, in);

@@ -21,11 +21,10 @@ static void add_run_file(run_files *out, int *count, const char *dashes, const c
 
 data_content run_output_content(const learn_output *output, const char *learner, int64_t columns)
 {
-    static const data_content_kind kinds[] = {[LEARN_TENSOR] = DATA_CONTENT_ARRAY,
-                                              [LEARN_APPLIED] = DATA_CONTENT_ARRAY,
-                                              [LEARN_MODEL] = DATA_CONTENT_MODEL,
-                                              [LEARN_PICTURE] = DATA_CONTENT_PICTURE,
-                                              [LEARN_RESULT] = DATA_CONTENT_RESULT};
+    static const data_content_kind kinds[] = {
+        [LEARN_TENSOR] = DATA_CONTENT_ARRAY,  [LEARN_APPLIED] = DATA_CONTENT_ARRAY,
+        [LEARN_MODEL] = DATA_CONTENT_MODEL,   [LEARN_PICTURE] = DATA_CONTENT_PICTURE,
+        [LEARN_CHART] = DATA_CONTENT_PICTURE, [LEARN_RESULT] = DATA_CONTENT_RESULT};
     return (data_content){.kind = kinds[output->kind],
                           .type = output->type,
                           .rank = output->rank,

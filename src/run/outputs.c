@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "chart.h"
 #include "data/data_internal.h"
 #include "data/safetensors.h"
 #include "learn/standardise.h"
@@ -105,6 +106,14 @@ static int write_picture(const char *path, const shoal_outcome *outcome)
     return status;
 }
 
+static int write_chart(const char *path, const shoal_outcome *outcome)
+{
+    const learn_ended ended = run_ended(outcome);
+    learn_chart chart;
+    outcome->face->chart(&chart, &ended);
+    return run_chart_write(path, &chart, outcome->data_name);
+}
+
 /* What stands for a row that was left out: -1, or not a number. */
 static void fill_gone(void *values, shoal_type type, int64_t count)
 {
@@ -152,6 +161,34 @@ static int write_of_rows(const char *path, const shoal_outcome *outcome, const s
     return status;
 }
 
+/* With the numbers that rows have in DATA, of which --missing drop left out some. */
+static int write_naming_rows(const char *path, const shoal_outcome *outcome, const shoal_tensor *tensor)
+{
+    const shoal_data *data = outcome->data;
+    const int64_t width = tensor->shape[1];
+    shoal_tensor named = *tensor;
+    int64_t *values = NULL, kept = -1, in_data = -1;
+    const size_t count = (size_t)(tensor->shape[0] * width);
+    int status = base_alloc(&values, count, sizeof *values, tensor->name);
+    if (status < 0)
+        return status;
+    memcpy(values, tensor->values, count * sizeof *values);
+    for (int64_t i = 0; i < tensor->shape[0] && status == SHOAL_OK; i++) {
+        const int64_t row = values[i * width];
+        while (kept < row && in_data + 1 < data->source_rows)
+            kept += !data->gone[++in_data];
+        if (kept != row) /* what came from a store may be anything */
+            status = shoal_fail(SHOAL_INVALID, "%s has row %" PRId64 ", but %s has %" PRId64, tensor->name, row,
+                                outcome->data_name, data->rows);
+        values[i * width] = in_data;
+    }
+    named.values = values;
+    if (status == SHOAL_OK)
+        status = write_tensor(path, &named, NULL);
+    base_free(&values);
+    return status;
+}
+
 /* In the units that the rows had before --standardise. */
 static int write_unstandardised(const char *path, const learn_schema *schema, const shoal_tensor *tensor)
 {
@@ -178,9 +215,11 @@ static int write_named(const char *path, const shoal_outcome *outcome, const sho
     const shoal_tensor *tensor = shoal_result_tensor(result, output->name);
     if (tensor && output->as_wide_as_data && outcome->columns_used.schema.mean)
         return write_unstandardised(path, &outcome->columns_used.schema, tensor);
-    return tensor && output->of_rows && outcome->data && outcome->data->gone
-               ? write_of_rows(path, outcome, tensor)
-               : run_write_tensor(path, result, output->name, NULL);
+    if (tensor && output->of_rows && outcome->data && outcome->data->gone)
+        return write_of_rows(path, outcome, tensor);
+    if (tensor && output->names_rows && outcome->data && outcome->data->gone)
+        return write_naming_rows(path, outcome, tensor);
+    return run_write_tensor(path, result, output->name, NULL);
 }
 
 static int write_output(const shoal_outcome *outcome, const learn_output *output, const char *path)
@@ -191,6 +230,7 @@ static int write_output(const shoal_outcome *outcome, const learn_output *output
     case LEARN_MODEL: return learn_model_file_write(path, outcome->face, &ended);
     case LEARN_PICTURE: return write_picture(path, outcome);
     case LEARN_RESULT: return write_result(path, output->name, outcome);
+    case LEARN_CHART: return write_chart(path, outcome);
     case LEARN_APPLIED: break; /* which takes a run */
     }
     return SHOAL_OK;
@@ -253,7 +293,8 @@ static int write_placed(run_moved *moved, shoal_outcome *outcome, const learn_ou
     else if (output->kind == LEARN_RESULT && result->tensors == 1)
         run_output_note(&file->content, &result->tensor[0]);
     int status = run_file_place(&place, moved, file, outcome->request->force);
-    if (status == SHOAL_OK && output->kind == LEARN_TENSOR && output->of_rows && drops && !outcome->data)
+    if (status == SHOAL_OK && output->kind == LEARN_TENSOR && (output->of_rows || output->names_rows) && drops &&
+        !outcome->data)
         status = load_again(outcome, output->name); /* which rows were left out */
     if (status == SHOAL_OK)
         status = write_output(outcome, output, place);

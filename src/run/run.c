@@ -40,6 +40,17 @@ static int check_rows(const shoal_request *request)
     return SHOAL_OK;
 }
 
+/* Whether what is to be written will be there. */
+static int check_outputs(const shoal_request *request)
+{
+    const learn_face *face = request->face;
+    int status = SHOAL_OK;
+    for (int i = 0; face->check_output && face->outputs[i].name && status == SHOAL_OK; i++)
+        if (request->output[i])
+            status = face->check_output(request->config, &face->outputs[i]);
+    return status;
+}
+
 /* What the learner and the rows say of the options, before anything is read. */
 static int check_learner(const shoal_request *request)
 {
@@ -48,6 +59,8 @@ static int check_learner(const shoal_request *request)
         status = request->face->check(request->config, &request->inputs);
     if (status == SHOAL_OK)
         status = check_rows(request);
+    if (status == SHOAL_OK)
+        status = check_outputs(request);
     if (status == SHOAL_OK)
         status = data_picture_check(&request->picture, picture_of(request));
     return status;

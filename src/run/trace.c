@@ -39,6 +39,8 @@ static void put_line(FILE *stream, const run_traced *round)
 {
     fprintf(stream, "{\"round\": %lld, \"phase\": \"%s\", \"step\": %lld", (long long)round->number, round->phase,
             (long long)round->step);
+    if (round->k > 0)
+        fprintf(stream, ", \"k\": %lld", (long long)round->k);
     put_real(stream, "objective", round->objective);
     put_real(stream, "change", round->change);
     put_real(stream, "seconds", round->seconds);
@@ -61,7 +63,7 @@ void run_trace_round(run_trace *trace, const shoal_round *done, const shoal_roun
 {
     if (!run_trace_is_open(trace))
         return;
-    run_traced round = {.number = done->number, .step = done->step, .seconds = seconds - trace->last};
+    run_traced round = {.number = done->number, .step = done->step, .k = done->k, .seconds = seconds - trace->last};
     memcpy(round.phase, done->phase, sizeof round.phase);
     trace->last = seconds;
     if (next) {

@@ -11,7 +11,7 @@
 
 /* What is told of a round. */
 typedef struct run_traced {
-    int64_t number, step;
+    int64_t number, step, k;
     char phase[24];
     double objective, change, seconds;
 } run_traced;

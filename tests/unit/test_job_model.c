@@ -29,8 +29,8 @@ static void fill_trailer(job_trailer *trailer)
     trailer->phase[0] = (shoal_phase){.name = "scan", .seconds = 0.5, .rounds = 1};
     trailer->phase[1] = (shoal_phase){.name = "run", .seconds = 1, .rounds = 11};
     trailer->steps = 2;
-    trailer->step[0] = (job_step){10, 9, 20, 3.5, NAN, 1, "run"};
-    trailer->step[1] = (job_step){11, 10, 20, INFINITY, 0.1, 1.5, "run"};
+    trailer->step[0] = (job_step){10, 9, 20, 4, 3.5, NAN, 1, "run"};
+    trailer->step[1] = (job_step){11, 10, 20, 4, INFINITY, 0.1, 1.5, "run"};
 }
 
 static job_model *model_of(shoal_job_state state)

@@ -529,7 +529,7 @@ static int read_round_of(int cells)
     round->layout.cells = 1;
     encoded bytes = encode_round(round);
     const unsigned char *start = bytes.bytes;
-    size_t before = 8 + 4 + strlen(round->phase) + 4 * 8, cell = 4 + strlen("sums") + 1 + 8 + 8 + 1;
+    size_t before = 8 + 4 + strlen(round->phase) + 5 * 8, cell = 4 + strlen("sums") + 1 + 8 + 8 + 1;
     assert_int_equal(start[before], 1);
     base_writer out = {0};
     base_write_bytes(&out, start, before);

@@ -60,6 +60,7 @@ static shoal_round round_of(const job_step *step)
     shoal_round round = {.number = step->number,
                          .step = step->step,
                          .steps = step->steps,
+                         .k = step->k,
                          .objective = step->objective,
                          .change = step->change};
     memcpy(round.phase, step->phase, sizeof round.phase);

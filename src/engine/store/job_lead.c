@@ -21,6 +21,7 @@ static void add_step(job_trailer *trailer, const shoal_round *round)
     *step = (job_step){.number = round->number,
                        .step = round->step,
                        .steps = round->steps,
+                       .k = round->k,
                        .objective = round->objective,
                        .change = round->change,
                        .seconds = trailer->seconds};

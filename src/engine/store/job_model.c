@@ -70,6 +70,7 @@ static void write_step(base_writer *out, const job_step *step)
     base_write_i64(out, step->number);
     base_write_i64(out, step->step);
     base_write_i64(out, step->steps);
+    base_write_i64(out, step->k);
     base_write_double(out, step->objective);
     base_write_double(out, step->change);
     base_write_double(out, step->seconds);
@@ -129,6 +130,7 @@ static void read_step(base_reader *in, job_step *step)
     step->number = base_read_i64(in);
     step->step = base_read_i64(in);
     step->steps = base_read_i64(in);
+    step->k = base_read_i64(in);
     step->objective = base_read_double(in);
     step->change = base_read_double(in);
     step->seconds = base_read_double(in);
@@ -192,7 +194,7 @@ static int read_trailer(base_reader *in, job_trailer *trailer)
         in->bad |= trailer->phase[i].rounds < 0 || trailer->phase[i].rounds > INT64_MAX / 2; /* it is counted on */
         trailer->phases++;
     }
-    trailer->steps = read_count(in, JOB_HISTORY_MOST, 52);
+    trailer->steps = read_count(in, JOB_HISTORY_MOST, 60);
     for (int64_t i = 0; i < trailer->steps; i++)
         read_step(in, &trailer->step[i]);
     return SHOAL_OK;

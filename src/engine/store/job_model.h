@@ -22,7 +22,7 @@ typedef struct job_member {
 
 /* A finished round, as traces and progress report it. */
 typedef struct job_step {
-    int64_t number, step, steps;
+    int64_t number, step, steps, k;
     double objective, change, seconds; /* seconds from the job's start to its end, as its leaders saw them */
     char phase[24];
 } job_step;

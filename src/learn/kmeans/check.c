@@ -118,7 +118,7 @@ static bool is_described(const shoal_round *round, const shoal_shape *shape)
     shoal_round anew = {.model = round->model, .model_bytes = round->model_bytes, .layout = {.carry_from = -1}};
     kmeans_describe(&anew, shape);
     return learn_layout_is(&round->layout, &anew.layout) && strcmp(round->phase, anew.phase) == 0 &&
-           round->step == anew.step && round->steps == anew.steps;
+           round->step == anew.step && round->steps == anew.steps && round->k == anew.k;
 }
 
 static bool is_ours(const shoal_round *round, const shoal_shape *shape, bool predicts)

@@ -76,7 +76,8 @@ int64_t kmeans_sample_from(const kmeans_model *model, int64_t row)
     return part;
 }
 
-/* What is kept of the sample, as float64: its rows, their weights, whether each K has a start, and the starts. */
+/* What is kept of the sample, as float64: its rows, their weights, whether each K has a start, and the starts of those
+ * that may have one. */
 typedef struct kept_sample {
     double *rows, *weights, *has_start, *starts;
 } kept_sample;
@@ -85,7 +86,7 @@ static int64_t centres_before(const kmeans_view *view, int64_t trial)
 {
     int64_t centres = 0;
     for (int64_t t = 0; t < trial; t++)
-        centres += view->trial[t].k;
+        centres += view->trial[t].k <= KMEANS_SEARCH_K_MOST ? view->trial[t].k : 0;
     return centres;
 }
 
@@ -554,23 +555,26 @@ static void tell_pick(shoal_result *result, const char *name, const kmeans_view 
     const int64_t picked = pick(view->trial, view->model->tried, rule);
     if (picked >= 0)
         shoal_result_set_whole(result, name, view->trial[picked].k);
+    else
+        shoal_result_set(result, name, NAN);
 }
 
+/* The number of each sampled row, and its labels. */
 static int tell_sample(shoal_result *result, const shoal_round *round)
 {
     const kmeans_view view = kmeans_view_of(round);
     const kmeans_model *model = view.model;
-    int64_t *rows = shoal_result_add(result, "sample", SHOAL_INT64, 1, (const int64_t[]){model->sample});
-    int32_t *labels =
-        rows ? shoal_result_add(result, "sample_labels", SHOAL_INT32, 2, (const int64_t[]){model->tried, model->sample})
-             : NULL;
-    if (!labels)
+    const int64_t width = 1 + model->tried;
+    int64_t *table = shoal_result_add(result, "sample-labels", SHOAL_INT64, 2, (const int64_t[]){model->sample, width});
+    if (!table)
         return SHOAL_MEMORY;
     for (int64_t at = 0; at < model->sample; at++)
-        rows[at] = kmeans_sample_row(model, at);
-    for (int64_t t = 0; t < model->tried; t++)
-        memcpy(labels + t * model->sample, labels_in(round->kept[1 + t]->values, model, view.trial[t].k),
-               (size_t)model->sample * sizeof *labels);
+        table[at * width] = kmeans_sample_row(model, at);
+    for (int64_t t = 0; t < model->tried; t++) {
+        const int32_t *labels = labels_in(round->kept[1 + t]->values, model, view.trial[t].k);
+        for (int64_t at = 0; at < model->sample; at++)
+            table[at * width + 1 + t] = labels[at];
+    }
     return SHOAL_OK;
 }
 
@@ -635,23 +639,39 @@ bool kmeans_are_trials(const shoal_round *round, const kmeans_view *view)
     return model->k == view->trial[model->trial].k && are_kept(round, view);
 }
 
+/* The sample of a result: the rows that were drawn, and labels of theirs. */
+static bool is_sample(const shoal_result *result, const kmeans_view *view, int64_t tried)
+{
+    const kmeans_model *model = view->model;
+    const int64_t width = 1 + tried;
+    if (!learn_result_has(result, "sample-labels", SHOAL_INT64, 2, (const int64_t[]){model->sample, width}))
+        return false;
+    const int64_t *row = shoal_result_tensor(result, "sample-labels")->values;
+    for (int64_t at = 0; at < model->sample; at++, row += width) {
+        if (row[0] != kmeans_sample_row(model, at))
+            return false;
+        for (int64_t t = 0; t < tried; t++)
+            if (row[1 + t] < 0 || row[1 + t] >= view->trial[t].k)
+                return false;
+    }
+    return true;
+}
+
 bool kmeans_are_trial_results(const shoal_result *result, const shoal_round *first)
 {
     const kmeans_view view = kmeans_view_of(first);
     const shoal_tensor *ks = shoal_result_tensor(result, "ks");
     if (!ks || ks->rank != 1 || ks->shape[0] < 1 || ks->shape[0] > view.model->trials)
         return false;
-    const int64_t shape[] = {ks->shape[0], view.model->sample};
+    const int64_t *shape = ks->shape;
     if (!learn_result_has(result, "ks", SHOAL_INT64, 1, shape) ||
         !learn_result_has(result, "objectives", SHOAL_FLOAT64, 1, shape) ||
         !learn_result_has(result, "silhouettes", SHOAL_FLOAT64, 1, shape) ||
         !learn_result_has(result, "calinski_harabasz", SHOAL_FLOAT64, 1, shape) ||
-        !learn_result_has(result, "iterations_by_k", SHOAL_INT64, 1, shape) ||
-        !learn_result_has(result, "sample", SHOAL_INT64, 1, shape + 1) ||
-        !learn_result_has(result, "sample_labels", SHOAL_INT32, 2, shape))
+        !learn_result_has(result, "iterations_by_k", SHOAL_INT64, 1, shape))
         return false;
     for (int64_t t = 0; t < shape[0]; t++)
         if (((const int64_t *)ks->values)[t] != view.trial[t].k)
             return false;
-    return true;
+    return is_sample(result, &view, shape[0]);
 }

@@ -57,6 +57,14 @@ static int check(const void *from, const learn_inputs *given)
                       init, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
+static int check_output(const void *from, const learn_output *output)
+{
+    const shoal_kmeans_config *config = from;
+    if (config->ks || !(output->names_rows || output->kind == LEARN_CHART))
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE, "--%s needs several K to choose from, as in -k 2..20", output->name);
+}
+
 static const char *start_file(const char **option, const void *from, const learn_inputs *given)
 {
     const shoal_kmeans_config *config = from;
@@ -147,6 +155,13 @@ static const learn_output outputs[] = {
     {"model", 'm', "FILE.safetensors", "write the model: the centres and the options, for shoal predict",
      .kind = LEARN_MODEL},
     {"picture", 0, "FILE", "draw the centres as small images side by side: .png or .svg", .kind = LEARN_PICTURE},
+    {"elbow", 0, "FILE",
+     "of several K: draw the objective and the scores over K, and what each rule picks: .png or .svg",
+     .kind = LEARN_CHART},
+    {"sample-labels", 0, "FILE",
+     "of several K: write the rows that silhouettes are of: int64, each row's number, from 0, then its cluster for "
+     "each K",
+     .kind = LEARN_TENSOR, .type = "int64", .rank = 2, .names_rows = true},
     {0},
 };
 
@@ -191,10 +206,8 @@ static void summarise_sizes(learn_lines *lines, const shoal_result *result)
 /* A number of a table, or a dash where there is none. */
 static void say_number(learn_lines *lines, int width, const char *format, double number)
 {
-    char text[32];
-    if (isnan(number))
-        snprintf(text, sizeof text, "-");
-    else
+    char text[32] = "-";
+    if (!isnan(number))
         snprintf(text, sizeof text, format, number);
     learn_say_more(lines, "%*s", width, text);
 }
@@ -221,7 +234,7 @@ static void say_trials(learn_lines *lines, const shoal_result *result)
     for (int64_t t = 0; t < ks->shape[0]; t++)
         most = fmax(most, objective[t]);
     learn_say(lines, "", "%6s %16s %11s %18s %11s  %s", "K", "objective", "silhouette", "Calinski-Harabasz",
-              "iterations", "objective");
+              "iterations", "elbow");
     for (int64_t t = 0; t < ks->shape[0]; t++) {
         learn_say(lines, "", "%6" PRId64 " %16.10g ", k[t], objective[t]);
         say_number(lines, 11, "%.4f", silhouette[t]);
@@ -229,6 +242,37 @@ static void say_trials(learn_lines *lines, const shoal_result *result)
         learn_say_more(lines, "%12" PRId64, iterations[t]);
         say_bar(lines, objective[t], most);
     }
+}
+
+/* In the order of shoal_kmeans_choose. */
+enum { RULES = 3 };
+static const struct {
+    const char *name, *pick;
+} rules[RULES] = {
+    {"silhouette", "pick_silhouette"}, {"Calinski-Harabasz", "pick_calinski_harabasz"}, {"elbow", "pick_elbow"}};
+
+/* Where the rule that was asked for picks none, another chose; -1 when none does. */
+static int rule_that_chose(int asked, const shoal_result *result)
+{
+    const int order[RULES] = {asked, SHOAL_CHOOSE_SILHOUETTE, SHOAL_CHOOSE_CALINSKI};
+    for (int i = 0; i < RULES; i++)
+        if (!isnan(shoal_result_number(result, rules[order[i]].pick)))
+            return order[i];
+    return -1;
+}
+
+/* "chosen     K = 2, by silhouette; outputs are of this K" */
+static void say_choice(learn_lines *lines, int asked, const shoal_result *result)
+{
+    const int rule = rule_that_chose(asked, result);
+    learn_say(lines, "chosen", "K = %.0f, ", shoal_result_number(result, "k"));
+    if (rule < 0)
+        learn_say_more(lines, "the first, since no rule picks one");
+    else if (rule == asked)
+        learn_say_more(lines, "by %s", rules[rule].name);
+    else
+        learn_say_more(lines, "by %s, since %s picks none", rules[rule].name, rules[asked].name);
+    learn_say_more(lines, "; outputs are of this K");
 }
 
 static void say_pick(learn_lines *lines, const char *comma, const char *rule, const shoal_result *result,
@@ -246,23 +290,37 @@ static void summarise_trials(learn_lines *lines, const learn_ended *ended)
 {
     const shoal_kmeans_config *config = ended->config;
     const shoal_result *result = ended->result;
-    const char *const *rules = learn_option_choices(shoal_kmeans.options, "choose");
-    const int64_t sample = shoal_result_tensor(result, "sample")->shape[0];
+    const int64_t sample = shoal_result_tensor(result, "sample-labels")->shape[0];
     say_trials(lines, result);
     learn_say(lines, "picks", "%s", "");
-    say_pick(lines, "", "silhouette", result, "pick_silhouette");
-    say_pick(lines, ", ", "Calinski-Harabasz", result, "pick_calinski_harabasz");
-    say_pick(lines, ", ", "elbow", result, "pick_elbow");
+    for (int rule = 0; rule < RULES; rule++)
+        say_pick(lines, rule ? ", " : "", rules[rule].name, result, rules[rule].pick);
     learn_say(lines, "sample", "%" PRId64 " of %" PRId64 " rows, for the silhouettes", sample, ended->rows.rows);
-    learn_say(lines, "chosen", "K = %.0f, by --choose %s; outputs are of this K", shoal_result_number(result, "k"),
-              rules[config->choose]);
+    say_choice(lines, config->choose, result);
 }
 
-/* For --json: all of it, the sampled rows included. */
+/* The objective, whose elbow it is, comes first. */
+static void chart(learn_chart *out, const learn_ended *ended)
+{
+    static const char *const scores[RULES] = {"silhouettes", "calinski_harabasz", "objectives"};
+    static const char *const names[RULES] = {"mean silhouette", "Calinski-Harabasz score", "objective"};
+    static const int order[RULES] = {SHOAL_CHOOSE_ELBOW, SHOAL_CHOOSE_SILHOUETTE, SHOAL_CHOOSE_CALINSKI};
+    const shoal_tensor *ks = shoal_result_tensor(ended->result, "ks");
+    *out = (learn_chart){.title = "Choosing K", .x_name = "K", .x = ks->values, .count = ks->shape[0], .curves = RULES};
+    for (int i = 0; i < RULES; i++)
+        out->curve[i] = (learn_curve){.name = names[order[i]],
+                                      .values = shoal_result_tensor(ended->result, scores[order[i]])->values,
+                                      .picked = shoal_result_number(ended->result, rules[order[i]].pick),
+                                      .rule = rules[order[i]].name};
+}
+
+/* For --json: all but the labels of the sample. */
 static int tell(shoal_result *facts, const learn_ended *ended)
 {
-    static const char *const names[] = {"ks",    "objectives", "silhouettes", "calinski_harabasz", "iterations_by_k",
-                                        "sample"};
+    static const char *const names[] = {"ks", "objectives", "silhouettes", "calinski_harabasz", "iterations_by_k"};
+    const shoal_tensor *sample = shoal_result_tensor(ended->result, "sample-labels");
+    if (sample)
+        shoal_result_set_whole(facts, "sample", sample->shape[0]);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const shoal_tensor *from = shoal_result_tensor(ended->result, names[i]);
         if (!from)
@@ -385,6 +443,8 @@ static const char *const description[] = {
     "TSV, spaces) or raw file, .gz included where that is usual, or a generated data set such as "
     "gen:blobs?rows=1000&cols=2&seed=1, or the URL of a .npy or raw blob in a store, such as az://acct/box/rows.npy; "
     "see shoal data info and docs/data.md.",
+    "With several K, as in -k 2..20, each is tried, a table shows the objective, the mean silhouette and the "
+    "Calinski-Harabasz score of each, and which K the rules pick; the outputs are of the one that --choose picks.",
     "The result depends on the data, the options under Clustering and the weights alone. The number of threads, the "
     "kernel and the grain never change one bit of it.",
     "Without an option for output a summary is printed and nothing is written. Every file is written under a "
@@ -398,6 +458,8 @@ static const char *const description[] = {
 static const learn_example examples[] = {
     {"shoal kmeans data.npy -k 100", "cluster with all cores and print a summary"},
     {"shoal kmeans data.npy -k 100 --centres centres.npy --labels labels.npy", "keep the result"},
+    {"shoal kmeans data.npy -k 2..20 --elbow elbow.svg --model best.safetensors",
+     "try each K, draw how good it is, and keep the best by its silhouette"},
     {"shoal kmeans train-images-idx3-ubyte.gz -k 64 --picture centres.png", "draw the centres of small images"},
     {"shoal kmeans iris.csv -k 3 --drop-column species --runs 10 --json", "the best of ten runs, for a script"},
     {"shoal kmeans documents.npy -k 50 --metric cosine --model topics.safetensors",
@@ -437,12 +499,14 @@ const learn_face learn_kmeans = {
     .keeps_part = true,
     .kept = "centres and labels are those",
     .check = check,
+    .check_output = check_output,
     .start_file = start_file,
     .settle = settle,
     .start_from = start_from,
     .summarise = summarise,
     .tell = tell,
     .draw = draw,
+    .chart = chart,
     .parts = parts,
     .annotate = annotate,
     .predictor = &predictor,

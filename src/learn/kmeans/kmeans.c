@@ -65,7 +65,9 @@ const kmeans_phase *kmeans_phase_of(const shoal_round *round)
 void kmeans_describe(shoal_round *round, const shoal_shape *shape)
 {
     const kmeans_phase *phase = kmeans_phase_of(round);
+    const kmeans_model *model = round->model;
     snprintf(round->phase, sizeof round->phase, "%s", phase->name);
+    round->k = model->sampled ? model->k : 0;
     phase->describe(round, shape);
 }
 
