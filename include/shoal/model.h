@@ -85,6 +85,9 @@ SHOAL_API int shoal_application_into(shoal_application *application, const char 
 SHOAL_API int shoal_application_run(shoal_application *application);
 /* What came of it: numbers, such as "objective", and the tensors.  Belongs to the application. */
 SHOAL_API const shoal_result *shoal_application_result(const shoal_application *application);
+/* After a run with the option "score": the numbers that `shoal predict --score --json` prints, such as "accuracy" and
+ * "error".  Free it with shoal_result_free. */
+SHOAL_API int shoal_application_score(shoal_result **out, const shoal_application *application);
 
 #ifdef __cplusplus
 }

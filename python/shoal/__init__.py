@@ -2,27 +2,43 @@
 
     import shoal
     model = shoal.KMeans(n_clusters=100, random_state=0).fit(X)      # numpy in, numpy out, all cores
+    model = shoal.LogisticRegression().fit("train.csv", "species")   # files and their columns by name
+    model.save("species.safetensors")                                # the file that the program writes
+    shoal.load("species.safetensors").predict("new.csv")
 
     from shoal.qjam import Master, RemoteWorker
     total = Master([RemoteWorker('corn10'), RemoteWorker('corn11')]).run(module, params, X)
 
-docs/python.md has the rest.  KMeans needs libshoal.so, Master the program `shoal` as well; each is looked for when it
-is first used."""
+docs/python.md has the rest.  Estimators need libshoal.so, Master and workers= the program `shoal` as well; each is
+looked for when it is first used."""
 from shoal._errors import Error, RemoteError
 from shoal._version import version as __version__
 
-__all__ = ["Error", "KMeans", "Master", "NumpyMatrixDataSet", "RemoteError", "RemoteWorker", "__version__"]
+TYPE_CHECKING = False  # but for type checkers: typing takes its time
+if TYPE_CHECKING:
+    from shoal.autoencoder import Autoencoder
+    from shoal.bayes import GaussianNB
+    from shoal.choose import ChosenK, choose_k
+    from shoal.kmeans import KMeans
+    from shoal.logistic import LogisticRegression
+    from shoal.models import load
+    from shoal.qjam import Master, NumpyMatrixDataSet, RemoteWorker
+
+# The module that each lies in: what is never used is never loaded.
+PLACES = {"Autoencoder": "autoencoder", "ChosenK": "choose", "GaussianNB": "bayes", "KMeans": "kmeans",
+          "LogisticRegression": "logistic", "Master": "qjam", "NumpyMatrixDataSet": "qjam", "RemoteWorker": "qjam",
+          "choose_k": "choose", "load": "models"}
+
+__all__ = ["Autoencoder", "ChosenK", "Error", "GaussianNB", "KMeans", "LogisticRegression", "Master",
+           "NumpyMatrixDataSet", "RemoteError", "RemoteWorker", "__version__", "choose_k", "load"]
 
 
-def __getattr__(name):
-    if name == "KMeans":
-        from shoal.kmeans import KMeans
-        return KMeans
-    if name in ("Master", "NumpyMatrixDataSet", "RemoteWorker"):
-        from shoal import qjam
-        return getattr(qjam, name)
-    raise AttributeError(f"module 'shoal' has no attribute {name!r}")
+def __getattr__(name: str) -> "object":
+    if name not in PLACES:
+        raise AttributeError(f"module 'shoal' has no attribute {name!r}")
+    import importlib
+    return getattr(importlib.import_module(f"shoal.{PLACES[name]}"), name)
 
 
-def __dir__():
+def __dir__() -> "list[str]":
     return __all__

@@ -2,6 +2,8 @@
 
 Whoever changes a struct in include/shoal changes it here too; tests/system/test_python.py compares sizes and offsets
 with what the C compiler says."""
+from __future__ import annotations
+
 import ctypes
 import os
 import pathlib
@@ -41,18 +43,6 @@ class Tensor(Structure):
 PROGRESS = CFUNCTYPE(None, c_void_p, POINTER(Round), POINTER(Round), c_int64, c_double)
 
 
-class RunOptions(Structure):
-    _fields_ = [("threads", c_int), ("kernel", c_char_p), ("rows_per_grain", c_int64), ("memory", c_int64),
-                ("code", c_char_p), ("code_hash", c_char_p), ("progress", PROGRESS), ("progress_context", c_void_p),
-                ("stop", POINTER(c_int)), ("ranks", c_void_p), ("verify", c_int64), ("checkpoint_seconds", c_double),
-                ("checkpoint", c_char_p), ("resume", c_bool), ("into", c_void_p)]
-
-
-class PredictConfig(Structure):
-    _fields_ = [("centres", c_void_p), ("k", c_int64), ("columns", c_int64), ("distances", c_bool),
-                ("metric", c_int)]
-
-
 SAY = CFUNCTYPE(None, c_void_p, c_char_p)
 
 
@@ -64,14 +54,15 @@ class Watcher(Structure):
 
 # The C name of each, for the test that compares them.
 STRUCTS = {"shoal_cell": Cell, "shoal_layout": Layout, "shoal_round": Round, "shoal_tensor": Tensor,
-           "shoal_run_options": RunOptions, "shoal_predict_config": PredictConfig, "shoal_watcher": Watcher}
+           "shoal_watcher": Watcher}
 
 FUNCTIONS = {  # name: what it returns, what it takes
     "shoal_version": (c_char_p, []),
     "shoal_error": (c_char_p, []),
     "shoal_data_wrap": (c_int, [POINTER(c_void_p), c_void_p, c_int64, c_int64, c_int]),
+    "shoal_data_name_columns": (c_int, [c_void_p, POINTER(c_char_p)]),
+    "shoal_data_name_words": (c_int, [c_void_p, POINTER(c_char_p), c_int64]),
     "shoal_data_free": (None, [POINTER(c_void_p)]),
-    "shoal_run": (c_int, [POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(RunOptions)]),
     "shoal_result_tensor": (POINTER(Tensor), [c_void_p, c_char_p]),
     "shoal_result_number": (c_double, [c_void_p, c_char_p]),
     "shoal_result_free": (None, [POINTER(c_void_p)]),
@@ -79,6 +70,7 @@ FUNCTIONS = {  # name: what it returns, what it takes
     "shoal_request_free": (None, [POINTER(c_void_p)]),
     "shoal_request_set": (c_int, [c_void_p, c_char_p, c_char_p]),
     "shoal_request_rows": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "shoal_request_target": (c_int, [c_void_p, c_void_p]),
     "shoal_request_start": (c_int, [c_void_p, c_void_p, c_int64, c_int64]),
     "shoal_request_file": (c_int, [c_void_p, c_char_p, c_char_p, c_size_t]),
     "shoal_request_program": (c_int, [c_void_p, c_char_p]),
@@ -90,6 +82,28 @@ FUNCTIONS = {  # name: what it returns, what it takes
     "shoal_session_close": (None, [POINTER(c_void_p)]),
     "shoal_outcome_free": (None, [POINTER(c_void_p)]),
     "shoal_outcome_result": (c_void_p, [c_void_p]),
+    "shoal_model_open": (c_int, [POINTER(c_void_p), c_char_p]),
+    "shoal_model_read": (c_int, [POINTER(c_void_p), c_char_p, c_size_t, c_char_p]),
+    "shoal_model_of": (c_int, [POINTER(c_void_p), c_void_p]),
+    "shoal_model_free": (None, [POINTER(c_void_p)]),
+    "shoal_model_learner": (c_char_p, [c_void_p]),
+    "shoal_model_bytes": (c_void_p, [c_void_p, POINTER(c_size_t)]),
+    "shoal_model_tensor": (c_int, [POINTER(Tensor), c_void_p, c_char_p]),
+    "shoal_model_text": (c_char_p, [c_void_p, c_char_p]),
+    "shoal_model_columns": (c_int64, [c_void_p]),
+    "shoal_model_column_name": (c_char_p, [c_void_p, c_int64]),
+    "shoal_model_class_name": (c_char_p, [c_void_p, c_int64]),
+    "shoal_application_new": (c_int, [POINTER(c_void_p), c_void_p]),
+    "shoal_application_free": (None, [POINTER(c_void_p)]),
+    "shoal_application_set": (c_int, [c_void_p, c_char_p, c_char_p]),
+    "shoal_application_rows": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "shoal_application_watch": (None, [c_void_p, POINTER(Watcher)]),
+    "shoal_application_load": (c_int, [c_void_p]),
+    "shoal_application_output": (c_int, [POINTER(Tensor), c_void_p, c_char_p]),
+    "shoal_application_into": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t]),
+    "shoal_application_run": (c_int, [c_void_p]),
+    "shoal_application_result": (c_void_p, [c_void_p]),
+    "shoal_application_score": (c_int, [POINTER(c_void_p), c_void_p]),
 }
 
 # ---- finding it ----------------------------------------------------------------------------------------------------
@@ -141,8 +155,3 @@ def declare(library, path):
 
 library = open_library()
 PATH = pathlib.Path(library._name)
-
-
-def algorithm(name):
-    """The address of a learner's table."""
-    return ctypes.addressof(c_char.in_dll(library, name))

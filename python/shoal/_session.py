@@ -58,11 +58,6 @@ class Session(Request):
     def close(self):
         self._finalizer()
 
-    def take_warnings(self):
-        """What people should know of the calls since this was last asked."""
-        told, self.warnings = self.warnings, []
-        return told
-
     @property
     def is_open(self):
         return self._handles.open and self._handles.owner == os.getpid()
@@ -73,7 +68,7 @@ class Session(Request):
             try:
                 if not handles.session:
                     self._open()
-                watcher, answers, size = self._watcher(), ctypes.c_void_p(), ctypes.c_size_t()
+                watcher, answers, size = self.watcher(), ctypes.c_void_p(), ctypes.c_size_t()
                 library.shoal_request_watch(handles.request, ctypes.byref(watcher))  # which nothing but calls look at
                 self._check(library.shoal_session_call(handles.session, params, len(params), ctypes.byref(answers),
                                                        ctypes.byref(size)))
@@ -85,5 +80,5 @@ class Session(Request):
     def _open(self):
         handles = self._handles
         self._check(library.shoal_request_new(ctypes.byref(handles.request), self.learner.encode()))
-        self._fill(handles.request, None)
+        self._fill(handles.request)
         self._check(library.shoal_session_open(ctypes.byref(handles.session), handles.request))

@@ -1,10 +1,10 @@
-"""What KMeans inherits: scikit-learn's base classes where it is installed, small stand-ins where it is not.
+"""What estimators inherit: scikit-learn's base classes where it is installed, small stand-ins where it is not.
 
 The stand-ins have what a program uses of an estimator (parameters by name, a repr), not what scikit-learn's own tools
 need."""
 try:
-    from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
-    from sklearn.exceptions import ConvergenceWarning, NotFittedError
+    from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, TransformerMixin
+    from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
     try:
         from sklearn.base import ClassNamePrefixFeaturesOutMixin
     except ImportError:  # before 1.1
@@ -20,6 +20,9 @@ except ImportError:
 
     class ConvergenceWarning(UserWarning):
         """The result is usable, but not all that was asked for."""
+
+    class DataConversionWarning(UserWarning):
+        """What was handed over had another shape than was asked for."""
 
     class BaseEstimator:
         @classmethod
@@ -48,8 +51,15 @@ except ImportError:
     class ClusterMixin:
         _estimator_type = "clusterer"
 
+        def fit_predict(self, X, y=None, **more):
+            return self.fit(X, **more).labels_
+
+    class ClassifierMixin:
+        _estimator_type = "classifier"
+
     class TransformerMixin:
-        pass
+        def fit_transform(self, X, y=None, **more):
+            return self.fit(X, y, **more).transform(X)
 
     class ClassNamePrefixFeaturesOutMixin:
         def get_feature_names_out(self, input_features=None):

@@ -1,38 +1,38 @@
-"""k-means as an estimator in the manner of scikit-learn, computed by libshoal in this process.
+"""k-means as an estimator in the manner of scikit-learn.
 
 docs/python.md lists where it differs from sklearn.cluster.KMeans; docs/learn/kmeans.md defines the result."""
-import math
+from __future__ import annotations
+
 import numbers
 import re
 import warnings
+from typing import TYPE_CHECKING, Any, Iterator, Mapping
 
 import numpy as np
 
-from shoal import _validate
-from shoal._library import PredictConfig
-from shoal._progress import Progress
-from shoal._request import Request
-from shoal._run import run
-from shoal._sklearn import (BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, ConvergenceWarning,
-                            NotFittedError, TransformerMixin)
+from shoal import _sklearn, _validate
+from shoal._estimator import Estimator
+from shoal._model import Model
+from shoal._parameters import Choice, Real, Seed, Whole, whole_number
+
+if TYPE_CHECKING:
+    from shoal._classifier import Data
 
 # The words of scikit-learn and of the program, and what the library calls them.
 INIT_WORDS = {"auto": "auto", "k-means++": "kmeans++", "kmeans++": "kmeans++", "parallel": "parallel",
               "k-means||": "parallel", "random": "random"}
-EMPTY_WORDS = ["farthest", "keep", "split"]
-SEED_MOST = 2**53
-CLUSTERS_MOST = 2**31 - 1
+RUNS_MOST = 1 << 20
 TOO_FEW_ROWS = r"n_clusters=\d+ is more than X's \d+ distinct rows.*"
 
 
-class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin, _sklearn.ClusterMixin, Estimator):
     """k-means clustering, exact to the bit: the result depends on the data and the parameters alone, never on the
-    number of threads or the processor.
+    number of threads, workers or the processor.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        The number of clusters.
+        The number of clusters; shoal.choose_k tries many.
     init : {'auto', 'k-means++', 'parallel', 'random'}, callable or array of shape (n_clusters, n_features)
         The first centres. 'auto' is 'k-means++' up to 50 clusters and 'parallel' (k-means||) above. A callable is
         called with X, n_clusters and random_state and returns the centres.
@@ -54,6 +54,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     empty : {'farthest', 'keep', 'split'}, default='farthest'
         What a cluster without rows does: take the row farthest from its centre, keep its centre, or take half of the
         largest cluster.
+    metric : {'euclidean', 'cosine'}, default='euclidean'
+        What near means; with 'cosine' rows count by their direction alone, and centres have length 1.
+    workers : str, list of str or None, default=None
+        Processes elsewhere that compute: 'local:4', 'ssh:corn10,corn11:8', 'slurm:64'. Never changes the result.
+    options : dict or None, default=None
+        More options of `shoal kmeans` by their names, such as {'standardise': True, 'missing': 'mean'}.
 
     Attributes
     ----------
@@ -63,11 +69,26 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         The sum of the squared distances of all rows from their centres, times their weights.
     n_iter_ : int
     n_features_in_ : int
-    feature_names_in_ : array of str; only when X was a data frame whose columns have names
-    """
+    feature_names_in_ : array of str; only when the columns of X have names
 
-    def __init__(self, n_clusters=8, *, init="auto", n_init=1, max_iter=300, tol=1e-4, verbose=0, random_state=None,
-                 n_threads=None, kernel=None, empty="farthest"):
+    >>> import shoal
+    >>> model = shoal.KMeans(n_clusters=2, random_state=0).fit([[1.0, 1], [1, 2], [8, 8], [9, 8]])
+    >>> model.inertia_, model.n_iter_, (model.labels_ == model.labels_[0]).tolist()
+    (1.0, 2, [True, True, False, False])
+    >>> model.transform([[1.0, 1.5]]).min()
+    0.0
+    """
+    _learner, _name = "kmeans", "k-means"
+    _parameters = {
+        "n_clusters": Whole("clusters", 1), "max_iter": Whole("iterations"), "tol": Real("tolerance"),
+        "random_state": Seed(), "empty": Choice("empty", "farthest", "keep", "split"),
+        "metric": Choice("metric", "euclidean", "cosine")
+    }
+
+    def __init__(self, n_clusters: int = 8, *, init: Any = "auto", n_init: int | str = 1, max_iter: int = 300,
+                 tol: float = 1e-4, verbose: int = 0, random_state: Any = None, n_threads: int | None = None,
+                 kernel: str | None = None, empty: str = "farthest", metric: str = "euclidean", workers: Any = None,
+                 options: Mapping[str, Any] | None = None):
         self.n_clusters = n_clusters
         self.init = init
         self.n_init = n_init
@@ -78,214 +99,159 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.n_threads = n_threads
         self.kernel = kernel
         self.empty = empty
+        self.metric = metric
+        self.workers = workers
+        self.options = options
 
     # ---- fitting -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X, y=None, sample_weight=None):
-        """Finds the clusters of the rows of X. y is ignored."""
-        options = self._options()
-        rows = _validate.as_rows(X)
-        weights = _validate.as_weights(sample_weight, len(rows))
-        names = _validate.feature_names(X)
-        if options["clusters"] > len(rows):
-            raise ValueError(f"n_clusters={options['clusters']} is more than the {len(rows)} rows of X "
-                             f"(n_samples={len(rows)})")
-        if not self.verbose:
-            best = self._best(options, rows, weights, None)
-        else:
-            with Progress() as progress:
-                best = self._best(options, rows, weights, progress)
-                progress.last = f"k-means: {best['iterations']:.0f} iterations, objective {best['objective']:.7g}"
-        self._set_fitted(best, rows, names)
+    def fit(self, X: Data, y: Any = None, sample_weight: Any = None) -> KMeans:
+        """Finds the clusters of the rows of X: an array, a data frame, or the name of a file that `shoal data info`
+        reads. y is ignored; sample_weight is a number for each row, or a file of them where X is one."""
+        options = self._checked_options()
+        rows = _validate.rows_of(X)
+        if rows.array is not None and options["clusters"] > len(rows.array):
+            raise ValueError(f"n_clusters={options['clusters']} is more than the {len(rows.array)} rows of X "
+                             f"(n_samples={len(rows.array)})")
+        with self._progress() as progress:
+            best = self._best(options, rows, sample_weight, progress)
+            if progress:
+                progress.last = self._end_of(best["model"])
+        self._set_found(best, rows)
         return self
 
-    def _best(self, options, rows, weights, progress):
-        best = None
-        for more, start in self._starts(options, rows):
-            found = self._cluster({**options, **more}, start, rows, weights, progress)
-            if best is None or found["objective"] < best["objective"]:
-                best = found
-        return best
-
-    def _cluster(self, options, start, rows, weights, progress):
-        try:
-            return self._request(options, start, rows, weights, progress)
-        except ValueError as error:
-            if not re.fullmatch(TOO_FEW_ROWS, str(error)):
-                raise
-        # scikit-learn warns where the library refuses: each different row is a centre then, and some centres are equal.
-        start = distinct_rows(rows, weights, options["clusters"])
-        return self._request({"iterations": 0, "empty": "keep"}, start, rows, weights, progress)
-
-    def _request(self, options, start, rows, weights, progress):
-        threads, kernel = self._place()
-        place = {"threads": threads or None, "kernel": kernel or None, "engine": "threads"}
-        try:
-            return Request("kmeans", {**options, **place}, rows=rows, weights=weights, start=start).run(
-                take_clusters, progress)
-        except ValueError as error:
-            raise ValueError(in_python_words(str(error))) from None
-
-    def _set_fitted(self, found, rows, names):
-        self.cluster_centers_, self.labels_ = found["centres"], found["labels"]
-        self.inertia_, self.n_iter_ = found["objective"], int(found["iterations"])
-        self.n_features_in_ = rows.shape[1]
-        self._n_features_out = len(self.cluster_centers_)
-        if names is not None:
-            self.feature_names_in_ = names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if found["empty_clusters"] > 0:
-            warnings.warn(
-                f"{int(found['empty_clusters'])} of n_clusters={self.n_clusters} clusters have no rows, possibly "
-                "because rows of X are equal", ConvergenceWarning, stacklevel=3)
-
-    def _options(self):
-        """The parameters, checked, as options of the library; _starts has those that say how runs begin."""
-        if isinstance(self.tol, bool) or not isinstance(self.tol, numbers.Real) or not self.tol >= 0 or math.isinf(
-                self.tol):
-            raise ValueError(f"tol must be a finite number that is at least 0, not {self.tol!r}")
-        if not isinstance(self.empty, str) or self.empty not in EMPTY_WORDS:
-            raise ValueError(f"empty must be one of {', '.join(map(repr, EMPTY_WORDS))}, not {self.empty!r}")
-        return {"clusters": _validate.whole_number(self.n_clusters, "n_clusters", 1, CLUSTERS_MOST),
-                "iterations": _validate.whole_number(self.max_iter, "max_iter", 0, CLUSTERS_MOST),
-                "tolerance": float(self.tol), "runs": self._runs(), "empty": self.empty}
-
-    def _runs(self):
-        if isinstance(self.n_init, str):
-            if self.n_init != "auto":
-                raise ValueError(f"n_init must be a whole number or 'auto', not {self.n_init!r}")
-            return 10 if callable(self.init) or (isinstance(self.init, str) and self.init == "random") else 1
-        return _validate.whole_number(self.n_init, "n_init", 1, 1 << 20)
-
-    def _starts(self, options, rows):
-        """Yields, for each call of the library, more options and the given centres: None when it finds them."""
-        clusters, runs = options["clusters"], options["runs"]
-        shape = (clusters, rows.shape[1])
+    def _checked_options(self) -> dict[str, Any]:
+        options = {**super()._checked_options(), "runs": self._runs()}
         if isinstance(self.init, str):
             if self.init not in INIT_WORDS:
                 raise ValueError(f"init must be one of {', '.join(map(repr, INIT_WORDS))}, a callable or an array, "
                                  f"not {self.init!r}")
-            yield {"init": INIT_WORDS[self.init], "seed": seed_of(self.random_state)}, None
-        elif callable(self.init):
-            state = random_state_of(self.random_state)
-            for _ in range(runs):
-                centres = self.init(rows, clusters, random_state=state)
-                yield {"runs": 1}, given_centres(centres, shape, "what init returned")
+            options["init"] = INIT_WORDS[self.init]
         else:
-            yield {"runs": 1}, given_centres(self.init, shape, "init")  # more would all be the same
+            options.update(runs=1, seed=None)  # more would all be the same, and nothing is drawn
+        return options
 
-    def fit_predict(self, X, y=None, sample_weight=None):
+    def _runs(self) -> int:
+        if isinstance(self.n_init, str):
+            if self.n_init != "auto":
+                raise ValueError(f"n_init must be a whole number or 'auto', not {self.n_init!r}")
+            return 10 if callable(self.init) or (isinstance(self.init, str) and self.init == "random") else 1
+        return whole_number(self.n_init, "n_init", 1, RUNS_MOST)
+
+    def _best(self, options: dict[str, Any], rows: _validate.Rows, weights: Any, progress: Any) -> dict[str, Any]:
+        best: dict[str, Any] = {}
+        for start in self._starts(options, rows):
+            found = self._cluster(options, start, rows, weights, progress)
+            if not best or found["objective"] < best["objective"]:
+                best = found
+        return best
+
+    def _starts(self, options: dict[str, Any], rows: _validate.Rows) -> Iterator[np.ndarray | None]:
+        """Given centres, for each call of the library; None when it finds them."""
+        if isinstance(self.init, str):
+            yield None
+            return
+        if rows.array is None:
+            if callable(self.init):
+                raise ValueError("a callable init needs X in memory, not the name of a file")
+            yield given_centres(self.init, (options["clusters"], None), "init")
+            return
+        shape = (options["clusters"], rows.array.shape[1])
+        if not callable(self.init):
+            yield given_centres(self.init, shape, "init")
+            return
+        state = random_state_of(self.random_state)
+        for _ in range(self._runs()):
+            yield given_centres(self.init(rows.array, shape[0], random_state=state), shape, "what init returned")
+
+    def _cluster(self, options: dict[str, Any], start: np.ndarray | None, rows: _validate.Rows, weights: Any,
+                 progress: Any) -> dict[str, Any]:
+        try:
+            return self._learn(rows, options, take_clusters, weights=weights, start=start, progress=progress)
+        except ValueError as error:
+            if rows.array is None or not re.fullmatch(TOO_FEW_ROWS, str(error)):
+                raise
+        # scikit-learn warns where the library refuses: each different row is a centre then, and some centres are equal.
+        start = distinct_rows(rows.array, _validate.as_weights(weights, rows), options["clusters"])
+        few = {"iterations": 0, "empty": "keep", "metric": options["metric"]}
+        return self._learn(rows, few, take_clusters, weights=weights, start=start, progress=progress)
+
+    def _set_found(self, found: dict[str, Any], rows: _validate.Rows) -> None:
+        model = found["model"]
+        self._set_learned(model, model.names() if rows.array is None else rows.names)
+        self.labels_ = found["labels"]
+        empty = int(model.number("empty_clusters"))
+        if empty > 0:
+            warnings.warn(f"{empty} of n_clusters={self.n_clusters} clusters have no rows, possibly because rows of X "
+                          "are equal", _sklearn.ConvergenceWarning, stacklevel=3)
+
+    def _say(self, sentence: str) -> str:
+        return super()._say(re.sub(r"-k (\d+) is", r"n_clusters=\1 is", sentence))
+
+    # ---- what was found ----------------------------------------------------------------------------------------------
+
+    def _set_model(self, model: Model) -> None:
+        centres, scaling = model.tensor("centres"), model.scaling()
+        assert centres is not None
+        self.cluster_centers_ = centres * scaling[1] + scaling[0] if scaling else centres  # in the units of X
+        self.inertia_, self.n_iter_ = model.number("objective"), int(model.number("iterations"))
+        self._n_features_out = len(centres)
+
+    @classmethod
+    def _parameters_of(cls, model: Model) -> dict[str, Any]:
+        found = super()._parameters_of(model)
+        init = model.text("option.init")
+        if init in INIT_WORDS.values():
+            found["init"] = next(mine for mine, theirs in INIT_WORDS.items() if theirs == init)
+        if model.text("option.runs") is not None:
+            found["n_init"] = int(model.number("option.runs"))
+        centres = model.tensor("centres")
+        return {**found, "n_clusters": 8 if centres is None else len(centres)}
+
+    # ---- using it ----------------------------------------------------------------------------------------------------
+
+    def fit_predict(self, X: Data, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """fit(X).labels_"""
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def fit_transform(self, X, y=None, sample_weight=None):
+    def fit_transform(self, X: Data, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """fit(X).transform(X)"""
-        return self.fit(X, sample_weight=sample_weight)._distances(_validate.as_rows(X))
+        return self.fit(X, sample_weight=sample_weight).transform(X)
 
-    # ---- using what was fitted ---------------------------------------------------------------------------------------
-
-    def predict(self, X, sample_weight=None):
+    def predict(self, X: Data, sample_weight: Any = None) -> np.ndarray:
         """The nearest centre of each row; of two as near, the one with the lower number. sample_weight is ignored."""
-        rows = self._new_rows(X)
-        return self._run(predict_config(self.cluster_centers_), rows, None,
-                         lambda result: result.array("labels"))
+        return self._apply(X, "labels").arrays["labels"]
 
-    def transform(self, X):
+    def transform(self, X: Data) -> np.ndarray:
         """The distance of each row from each centre: float64, shape (n_samples, n_clusters)."""
-        return self._distances(self._new_rows(X))
+        return self._apply(X, "all-distances").arrays["all-distances"]
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Data, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of the squared distances of the rows from their nearest centres, times their weights."""
-        rows = self._new_rows(X)
-        weights = _validate.as_weights(sample_weight, len(rows))
-        return -self._run(predict_config(self.cluster_centers_), rows, weights,
-                          lambda result: result.number("objective"))
-
-    def _distances(self, rows):
-        """One column a centre, each by the library's own definition of a distance, which predict uses too."""
-        out = np.empty((len(rows), len(self.cluster_centers_)))
-        for column in range(out.shape[1]):
-            config = predict_config(self.cluster_centers_[column:column + 1], distances=True)
-            out[:, column] = self._run(config, rows, None, lambda result: result.array("distances"))
-        return out
-
-    def _new_rows(self, X):
-        if not hasattr(self, "cluster_centers_"):
-            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: call fit before using it")
-        _validate.check_feature_names(getattr(self, "feature_names_in_", None), X, type(self).__name__)
-        rows = _validate.as_rows(X)
-        if rows.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {rows.shape[1]} features, but {type(self).__name__} is expecting "
-                             f"{self.n_features_in_} features as input")
-        return rows
-
-    def _run(self, config, rows, weights, take):
-        threads, kernel = self._place()
-        try:
-            return run("shoal_kmeans_predict", config, rows, weights, threads=threads, kernel=kernel, take=take)
-        except ValueError as error:
-            raise ValueError(in_python_words(str(error))) from None
-
-    def _place(self):
-        """Threads, 0 for all, and the kernel set."""
-        threads = 0 if self.n_threads is None else _validate.whole_number(self.n_threads, "n_threads", 1, 4096)
-        if self.kernel is not None and not isinstance(self.kernel, str):
-            raise ValueError(f"kernel must be the name of a kernel set or None, not {self.kernel!r}")
-        return threads, self.kernel
+        return -self._apply(X, sample_weight=sample_weight).objective
 
 
-def take_clusters(result):
-    numbers_of = {name: result.number(name) for name in ("objective", "iterations", "empty_clusters")}
-    return {"centres": result.array("centres"), "labels": result.array("labels"), **numbers_of}
+def take_clusters(result: Any) -> dict[str, Any]:
+    return {"model": Model.of(result), "labels": result.array("labels"), "objective": result.number("objective")}
 
 
-def predict_config(centres, distances=False):
-    centres = np.ascontiguousarray(centres, dtype=np.float64)
-    config = PredictConfig(centres=centres.ctypes.data, k=centres.shape[0], columns=centres.shape[1],
-                           distances=distances)
-    config.kept = centres
-    return config
-
-
-def distinct_rows(rows, weights, count):
+def distinct_rows(rows: np.ndarray, weights: Any, count: int) -> np.ndarray:
     """As many centres as are asked for: the different rows that have weight, sorted, and the first of them again."""
     different = np.unique(rows if weights is None else rows[weights > 0], axis=0)
     return np.ascontiguousarray(different[np.arange(count) % len(different)], dtype=np.float64)
 
 
-def given_centres(centres, shape, name):
+def given_centres(centres: Any, shape: tuple[int, int | None], name: str) -> np.ndarray:
     array = _validate.as_rows(centres, name)
-    if array.shape != shape:
+    if array.shape != (shape[0], shape[1] or array.shape[1]):
         raise ValueError(f"{name} has the shape {array.shape}, but n_clusters and the columns of X make it {shape}")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def random_state_of(random_state):
+def random_state_of(random_state: Any) -> Any:
     """For a callable init: what scikit-learn would hand it."""
     if random_state is None:
         return np.random.mtrand._rand
     if isinstance(random_state, numbers.Integral):
         return np.random.RandomState(int(random_state))
     return random_state
-
-
-def seed_of(random_state):
-    if random_state is None:
-        random_state = np.random  # as scikit-learn does, so that numpy.random.seed has its effect
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
-        return _validate.whole_number(random_state, "random_state", 0, SEED_MOST)
-    if isinstance(random_state, np.random.RandomState) or random_state is np.random:
-        return int(random_state.randint(2**31 - 1))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    raise ValueError(f"random_state must be a whole number, a RandomState, a Generator or None, not {random_state!r}")
-
-
-def in_python_words(sentence):
-    """The library's sentence, with the names that things have here."""
-    sentence = re.sub(r"-k (\d+) is", r"n_clusters=\1 is", sentence).replace("the data's", "X's")
-    sentence = sentence.replace("is not a number;", "is NaN;")
-    if re.match(r"row \d+, column \d+ is", sentence):
-        sentence = f"X: {sentence} (rows and columns are counted from 1)"
-    return sentence

@@ -276,6 +276,21 @@ int run_score_make(run_score *out, const shoal_application *application)
     return status;
 }
 
+int shoal_application_score(shoal_result **out, const shoal_application *application)
+{
+    run_score score;
+    *out = NULL;
+    if (!application->asked.scoring.score || !shoal_application_result(application))
+        return shoal_fail(SHOAL_USAGE, "a score needs the option score, and a run");
+    int status = run_score_make(&score, application);
+    if (status == SHOAL_OK) {
+        *out = score.facts;
+        score.facts = NULL;
+    }
+    run_score_release(&score);
+    return status;
+}
+
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
 enum { SHOWN = 20, WIDEST = 16 };

@@ -18,7 +18,7 @@ from scripts import Terminal, check, folder, main, program, raises, random_rows,
 
 import numpy as np
 import shoal
-from shoal import KMeans, _library, _validate
+from shoal import KMeans, _library, _sklearn, _validate
 
 
 # ---- the library -----------------------------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ def test_errors():
     ]
     for what, pattern, call in cases:
         raises(what, ValueError, pattern, call)
-    error = raises("before fit", shoal.kmeans.NotFittedError, "call fit before", lambda: KMeans().predict(X))
+    error = raises("before fit", _sklearn.NotFittedError, "call fit before", lambda: KMeans().predict(X))
     check("before fit: its kinds", isinstance(error, ValueError) and isinstance(error, AttributeError))
     check(
         "a failed fit leaves nothing",
@@ -382,36 +382,12 @@ def test_errors():
         not hasattr(KMeans(3), "labels_"))
 
 
-# What scikit-learn's check_estimator asks for and KMeans does not do, with the reason.
-NOT_DONE = {}
-
-
 def test_sklearn():
     try:
         from sklearn.cluster import KMeans as Theirs
-        from sklearn.exceptions import SkipTestWarning
-        from sklearn.utils.estimator_checks import check_estimator
     except ImportError as error:
         return skipped("scikit-learn", error)
     warnings.simplefilter("ignore")
-    count = 0
-    for estimator, one in check_estimator(KMeans(), generate_only=True):
-        name = one.func.__name__
-        count += 1
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                one(estimator)
-            for warning in caught:
-                if issubclass(warning.category, SkipTestWarning):
-                    skipped(name, warning.message)
-            check(f"check_estimator: {name} passes, but is listed", name not in NOT_DONE)
-        except BaseException as error:
-            if type(error).__name__ == "SkipTest":
-                skipped(name, error)
-            else:
-                check(f"check_estimator: {name}", name in NOT_DONE, f"{type(error).__name__}: {error}")
-    check("check_estimator has checks", count > 40, count)
     for seed in range(4):
         X = random_rows(900, 4, seed=seed)
         start = X[np.random.default_rng(seed).choice(900, 12, replace=False)] + 0.01

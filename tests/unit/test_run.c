@@ -513,6 +513,36 @@ static void a_model_is_what_the_run_writes(void **state)
     shoal_data_free(&data);
 }
 
+static void a_model_is_scored_after_a_run_that_asked_for_it(void **state)
+{
+    shoal_request *request =
+        request_of("autoencoder", (const char *const[][2]){{"hidden", "2"}, {"rescale", "auto"}, {0}});
+    shoal_data *data = wrap_flowers();
+    shoal_model *model = NULL;
+    shoal_application *apply = NULL;
+    shoal_result *score = NULL;
+    (void)state;
+    assert_int_equal(shoal_request_rows(request, data, NULL), SHOAL_OK);
+    shoal_outcome *outcome = run(request);
+    assert_int_equal(shoal_model_of(&model, outcome), SHOAL_OK);
+    for (int asked = 0; asked < 2; asked++) {
+        assert_int_equal(shoal_application_new(&apply, model), SHOAL_OK);
+        assert_int_equal(shoal_application_rows(apply, data, NULL), SHOAL_OK);
+        assert_int_equal(shoal_application_set(apply, "score", asked ? "true" : NULL), SHOAL_OK);
+        assert_int_equal(shoal_application_score(&score, apply), SHOAL_USAGE); /* before it ran */
+        assert_int_equal(shoal_application_run(apply), SHOAL_OK);
+        assert_int_equal(shoal_application_score(&score, apply), asked ? SHOAL_OK : SHOAL_USAGE);
+        shoal_application_free(&apply);
+    }
+    assert_float_equal(shoal_result_number(score, "error"), shoal_result_number(shoal_outcome_result(outcome), "error"),
+                       1e-6); /* of float32 activations */
+    shoal_result_free(&score);
+    shoal_model_free(&model);
+    shoal_outcome_free(&outcome);
+    shoal_request_free(&request);
+    shoal_data_free(&data);
+}
+
 static void a_target_may_lie_in_memory(void **state)
 {
     const double known[FLOWERS] = {1, 1, 1, 0, 0, 0}, wrong[FLOWERS] = {0, 1, 2, 0, 1, 0.5};
@@ -580,6 +610,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_request_may_change_between_runs, folder_setup, folder_teardown),
         cmocka_unit_test(parameters_are_read_for_every_run),
         cmocka_unit_test_setup_teardown(a_model_is_what_the_run_writes, folder_setup, folder_teardown),
+        cmocka_unit_test(a_model_is_scored_after_a_run_that_asked_for_it),
         cmocka_unit_test(a_target_may_lie_in_memory),
         cmocka_unit_test(what_comes_from_two_places_is_refused),
         cmocka_unit_test_setup_teardown(a_program_that_is_not_shoal_is_refused_before_there_is_a_job, folder_setup,

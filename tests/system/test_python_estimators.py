@@ -1,0 +1,533 @@
+#!/usr/bin/python3
+# Seconds: 40
+# The estimators of the Python package: scikit-learn's checks, the program's models and predictions, files and workers,
+# pickles, forks and threads, and what they refuse.
+#   test_python_estimators.py PATH_TO_shoal [TEST...]
+# Prints one line for each failure and "N passed, M failed" at the end.
+import concurrent.futures
+import copy
+import os
+import pickle
+import signal
+import subprocess
+import threading
+import time
+import warnings
+
+from scripts import check, folder, main, program, raises, random_rows, run_python, skipped
+
+import numpy as np
+import shoal
+from shoal import Autoencoder, GaussianNB, KMeans, LogisticRegression, _estimator
+
+os.chdir(folder)
+ESTIMATORS = [KMeans(), LogisticRegression(), GaussianNB(), Autoencoder()]
+
+X = random_rows(300, 4, seed=1)
+NUMBERS = (X[:, 0] > X[:, 1]).astype(int) + 2 * (X[:, 2] > 9)
+WORDS = np.array(["elm", "oak", "ash", "fir"])[NUMBERS]
+WEIGHTS = np.random.default_rng(3).uniform(0.5, 2, 300)
+NAMES = ["height", "width", "age", "leaves"]
+np.save("x.npy", X)
+np.save("y.npy", NUMBERS)
+np.save("w.npy", WEIGHTS)
+
+
+class Frame:
+    """As much of a data frame as an estimator looks at."""
+
+    def __init__(self, values, columns):
+        self.values, self.columns = values, columns
+
+    def __array__(self, dtype=None):
+        return np.asarray(self.values, dtype)
+
+
+def write_csv(path, values, names, words=None):
+    rows = [",".join(map(repr, row)) for row in np.asarray(values).tolist()]
+    rows = rows if words is None else [f"{row},{word}" for row, word in zip(rows, words)]
+    with open(path, "w") as file:
+        file.write("\n".join([",".join(names), *rows]) + "\n")
+
+
+write_csv("trees.csv", X, [*NAMES, "kind"], WORDS)
+write_csv("turned.csv", X[:, ::-1], NAMES[::-1])
+
+
+def model_of(estimator):
+    """The bytes that save() writes."""
+    estimator.save("mine.safetensors")
+    with open("mine.safetensors", "rb") as file:
+        return file.read()
+
+
+def run_program(*words):
+    done = subprocess.run(list(map(str, [program, *words, "--quiet"])), capture_output=True, text=True, timeout=120)
+    check(f"shoal {' '.join(map(str, words))}", done.returncode == 0, done.stderr)
+
+
+def programs_model(*words):
+    run_program(*words, "--model", "theirs.safetensors", "--force")
+    with open("theirs.safetensors", "rb") as file:
+        return file.read()
+
+
+# ---- scikit-learn's own checks ---------------------------------------------------------------------------------------
+
+
+def run_checks(estimator):
+    from sklearn.exceptions import SkipTestWarning
+    from sklearn.utils.estimator_checks import check_estimator
+    kind, count = type(estimator).__name__, 0
+    for one, test in check_estimator(estimator, generate_only=True):
+        name = f"{kind}: {test.func.__name__}"
+        count += 1
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                test(one)
+            for warning in caught:
+                if issubclass(warning.category, SkipTestWarning):
+                    skipped(name, warning.message)
+            check(name, True)
+        except BaseException as error:
+            if type(error).__name__ == "SkipTest":
+                skipped(name, error)
+            else:
+                check(name, False, f"{type(error).__name__}: {error}")
+    check(f"{kind} has checks", count >= 34, count)
+
+
+def test_check_estimator():
+    try:
+        import sklearn.utils.estimator_checks  # noqa: F401
+    except ImportError as error:
+        return skipped("check_estimator", error)
+    warnings.simplefilter("ignore")
+    for estimator in ESTIMATORS:
+        run_checks(estimator)
+    return None
+
+
+def decisions(model, rows):
+    """Without what the outputs of a row have in common, which means nothing where there are more than two."""
+    outputs = model.decision_function(rows)
+    return outputs if outputs.ndim == 1 else outputs - outputs.mean(axis=1, keepdims=True)
+
+
+def test_beside_sklearn():
+    try:
+        from sklearn.linear_model import LogisticRegression as TheirLogistic
+        from sklearn.naive_bayes import GaussianNB as TheirBayes
+    except ImportError as error:
+        return skipped("scikit-learn's results", error)
+    new = random_rows(200, 4, seed=8)
+    for parameters in ({}, {"C": 0.1}, {"fit_intercept": False}, {"class_weight": "balanced"},
+                       {"class_weight": {"elm": 3, "oak": 0.5}}):
+        for labels in (WORDS, np.where(NUMBERS > 1, "elm", "oak")):
+            ours = LogisticRegression(tol=1e-9, **parameters).fit(X, labels, sample_weight=WEIGHTS)
+            theirs = TheirLogistic(tol=1e-9, max_iter=5000, solver="newton-cg", **parameters)
+            theirs.fit(X, labels, sample_weight=WEIGHTS)
+            check(f"logistic, {parameters}", np.allclose(ours.predict_proba(new), theirs.predict_proba(new), atol=1e-5)
+                  and np.allclose(decisions(ours, new), decisions(theirs, new), atol=1e-3)
+                  and (ours.classes_ == theirs.classes_).all() and ours.coef_.shape == theirs.coef_.shape)
+    ours = LogisticRegression("elasticnet", l1_ratio=0.5, C=0.05, tol=1e-9).fit(X, NUMBERS > 1)
+    theirs = TheirLogistic("elasticnet", l1_ratio=0.5, C=0.05, tol=1e-9, solver="saga", max_iter=20000)
+    theirs.fit(X, NUMBERS > 1)
+    check("elasticnet", np.allclose(ours.coef_, theirs.coef_, atol=1e-4), (ours.coef_, theirs.coef_))
+    ours, theirs = (kind().fit(X, WORDS, sample_weight=WEIGHTS) for kind in (GaussianNB, TheirBayes))
+    check("naive Bayes", np.allclose(ours.theta_, theirs.theta_) and np.allclose(ours.var_, theirs.var_) and
+          np.allclose(ours.class_count_, theirs.class_count_) and np.allclose(ours.class_prior_, theirs.class_prior_)
+          and np.isclose(ours.epsilon_, theirs.epsilon_))
+    check("naive Bayes predicts", (ours.predict(new) == theirs.predict(new)).all() and
+          np.allclose(ours.predict_proba(new), theirs.predict_proba(new)) and
+          ours.score(new, WORDS[:200]) == theirs.score(new, WORDS[:200]))
+    return None
+
+
+# ---- the program's models --------------------------------------------------------------------------------------------
+
+
+def test_models_are_the_programs():
+    rows, weights, target = ["x.npy"], ["--weights", "w.npy"], ["--target", "y.npy"]
+    cases = [
+        ("kmeans", KMeans(5, random_state=7, metric="cosine"), ["-k", 5, "--seed", 7, "--metric", "cosine"], [], {}),
+        ("kmeans", KMeans(5, random_state=7), ["-k", 5, "--seed", 7], weights, {"sample_weight": WEIGHTS}),
+        ("logistic", LogisticRegression("elasticnet", l1_ratio=0.25, C=0.5), ["--l1", 0.5, "--l2", 1.5],
+         target + weights, {"y": NUMBERS, "sample_weight": WEIGHTS}),
+        ("logistic", LogisticRegression(options={"standardise": True}), ["--standardise"], target, {"y": NUMBERS}),
+        ("bayes", GaussianNB(priors="uniform", var_smoothing=1e-3), ["--priors", "uniform", "--smoothing", "1e-3"],
+         target + weights, {"y": NUMBERS, "sample_weight": WEIGHTS}),
+        ("autoencoder", Autoencoder(3, random_state=4, max_iter=20, tied=True, precision="float32"),
+         ["--hidden", 3, "--seed", 4, "--iterations", 20, "--tied", "--rescale", "auto", "--precision", "float32"], [],
+         {}),
+    ]
+    warnings.simplefilter("ignore")  # twenty iterations are few
+    for verb, estimator, options, more, given in cases:
+        theirs = programs_model(verb, *rows, *more, *options)
+        check(f"{verb}: the program's bytes", model_of(estimator.fit(X, **given)) == theirs)
+        check(f"{verb}: of a file", model_of(estimator.fit("x.npy", **given)) == theirs)
+        check(f"{verb}: by two workers", model_of(estimator.set_params(workers="local:2").fit(X, **given)) == theirs)
+        named = {name: {"y": "y.npy", "sample_weight": "w.npy"}[name] for name in given}
+        estimator.set_params(workers=["local:1"], n_threads=1, kernel="portable")
+        check(f"{verb}: of files, by a worker", model_of(estimator.fit("x.npy", **named)) == theirs)
+    for kind, verb in ((LogisticRegression, "logistic"), (GaussianNB, "bayes")):
+        theirs = programs_model(verb, "trees.csv", "--target", "kind")
+        for target in ("kind", None, 5, -1):
+            check(f"{verb}: y={target!r}", model_of(kind().fit("trees.csv", target)) == theirs)
+
+
+def test_files():
+    """Rows in files, whose columns are matched by name, give what rows in memory give."""
+    frame = Frame(X, NAMES)
+    model = LogisticRegression().fit("trees.csv", "kind")
+    check("names of a file", list(model.feature_names_in_) == NAMES and model.n_features_in_ == 4 and
+          list(model.classes_) == ["ash", "elm", "fir", "oak"])
+    check("predictions of files", (model.predict("turned.csv") == model.predict(frame)).all() and
+          model.predict_proba("trees.csv").tobytes() == model.predict_proba(frame).tobytes())
+    right = (model.predict(frame) == WORDS).mean()
+    check("scores of files", model.score("trees.csv") == model.score("trees.csv", "kind") == model.score(frame, WORDS)
+          == model.score("x.npy", WORDS) == right, right)
+    check("rows of a file, labels in memory", (LogisticRegression().fit("x.npy", WORDS).predict(X) ==
+                                               LogisticRegression().fit(X, WORDS).predict(X)).all())
+    scaled = KMeans(3, random_state=0, options={"standardise": True}).fit("turned.csv")
+    check("centres in the units of X", np.allclose([X[:, ::-1][scaled.labels_ == k].mean(axis=0) for k in range(3)],
+                                                   scaled.cluster_centers_))
+    check("distances of files", scaled.transform("turned.csv").tobytes() ==
+          scaled.transform(Frame(X[:, ::-1], NAMES[::-1])).tobytes() and
+          (scaled.predict("trees.csv") == scaled.labels_).all())
+    check("the objective of a file", scaled.score("turned.csv") == -scaled.inertia_)
+    write_csv("holes.csv", np.where(np.arange(1200).reshape(300, 4) % 97 == 5, np.nan, X), NAMES)
+    filled = KMeans(3, random_state=0, options={"missing": "mean"}).fit("holes.csv")
+    check("what is missing is filled in again", (filled.predict("holes.csv") == filled.labels_).all())
+    coder = Autoencoder(2, random_state=0, max_iter=30, tol=0.1).fit(X)
+    rebuilt = (coder.inverse_transform(coder.transform(X)) - X) * coder.scale_
+    check("the score of an autoencoder", np.isclose(coder.score(X), -(rebuilt**2).sum(axis=1).mean() / 2) and
+          coder.score(X) == coder.score("x.npy"))
+    check("features of float32 rows", Autoencoder(2, random_state=0, tol=1).fit(X.astype("f4"))
+          .transform(X.astype("f4")).dtype == np.float32)
+
+
+def test_save_and_load():
+    fitted = [KMeans(3, random_state=5, tol=0.5, n_init=2).fit(X),
+              LogisticRegression("elasticnet", l1_ratio=0.5, C=2.0, fit_intercept=False).fit(X, WORDS),
+              LogisticRegression(None, max_iter=3000).fit(X, NUMBERS > 1), GaussianNB(priors="uniform").fit(X, NUMBERS),
+              Autoencoder(3, random_state=0, activation="tanh", output="linear", rescale="none",
+                          tol=0.01).fit(Frame(X, NAMES))]
+    for estimator in fitted:
+        name, method = type(estimator).__name__, getattr(estimator, "transform", None) or estimator.predict_proba
+        expected = method(Frame(X, NAMES) if hasattr(estimator, "feature_names_in_") else X)
+        written = model_of(estimator)
+        for how, other in (("shoal.load", shoal.load("mine.safetensors")),
+                           ("load", type(estimator).load(folder / "mine.safetensors")),
+                           ("pickle", pickle.loads(pickle.dumps(estimator))), ("deepcopy", copy.deepcopy(estimator))):
+            again = getattr(other, method.__name__)(Frame(X, NAMES) if hasattr(other, "feature_names_in_") else X)
+            check(f"{name}: {how}", type(other) is type(estimator) and again.tobytes() == expected.tobytes()
+                  and model_of(other) == written)
+            check(f"{name}: parameters by {how}", other.get_params() == estimator.get_params(),
+                  (other.get_params(), estimator.get_params()))
+            if hasattr(estimator, "classes_"):
+                check(f"{name}: classes by {how}", list(other.classes_) == list(estimator.classes_))
+    run_program("predict", "mine.safetensors", "x.npy", "--features", "f.npy",
+                "--force")
+    check("the program applies the package's model", np.load("f.npy").tobytes() == expected.tobytes())
+    programs_model("kmeans", "x.npy", "-k", 4, "--seed", 2)
+    check("the package applies the program's model", (shoal.load("theirs.safetensors").predict(X) ==
+                                                      KMeans(4, random_state=2).fit(X).labels_).all())
+    left = [path.name for path in folder.iterdir() if path.name.startswith(".mine")]
+    check("nothing half written is left", not left, left)
+    check("what was learned can't be changed by accident", not fitted[0].cluster_centers_.flags.writeable)
+
+
+def test_pickles_of_other_versions():
+    model = KMeans(3, random_state=0).fit(X)
+    _estimator.version, ours = "0.9.3", _estimator.version
+    try:
+        other = pickle.dumps(model)
+    finally:
+        _estimator.version = ours
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check("a pickle of another version works", (pickle.loads(other).predict(X) == model.labels_).all())
+    check("and is told", [str(one.message).partition(",")[0] for one in caught] ==
+          [f"this KMeans was pickled by shoal 0.9.3 and is used by {ours}"], [str(w.message) for w in caught])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pickle.loads(pickle.dumps(model))
+    check("a pickle of this version tells nothing", not caught, caught)
+    state = model.__getstate__()
+    state["_model"] = state["_model"][:-9]
+    raises("a pickle that can't be read", ValueError,
+           f"^this KMeans, which was pickled by shoal {ours}, can't be read by {ours}: a pickled KMeans: ",
+           lambda: KMeans().__setstate__(state))
+
+
+# ---- several at a time -----------------------------------------------------------------------------------------------
+
+
+def test_forks():
+    """After a fork, even one in the middle of a fit of another thread, the child fits and predicts, and ends."""
+    model = KMeans(3, random_state=0).fit(X)
+    stop = threading.Event()
+
+    def fit_on():
+        while not stop.is_set():
+            KMeans(20, random_state=0, max_iter=20).fit(X)
+    busy = threading.Thread(target=fit_on)
+    for other in (False, True):
+        if other:
+            busy.start()
+        for _ in range(8):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                fine = (KMeans(3, random_state=0).fit(X).labels_ == model.labels_).all() and \
+                    (model.predict(X) == model.labels_).all()
+                os._exit(0 if fine else 1)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            check(f"a forked process{' during a fit' * other}", status == 0, status)
+    stop.set()
+    busy.join()
+    done = run_python("""
+        import multiprocessing
+        import numpy as np
+        import shoal
+        X = np.random.default_rng(0).normal(size=(300, 3))
+        def score(seed):
+            return shoal.KMeans(4, random_state=seed).fit(X).inertia_
+        here = [score(seed) for seed in range(4)]
+        with multiprocessing.get_context('fork').Pool(2) as pool:
+            assert pool.map(score, range(4)) == here
+        print('fine')
+    """)
+    check("multiprocessing", done.stdout == "fine\n", done.stdout + done.stderr)
+
+
+def test_threads():
+    models = [KMeans(4, random_state=0).fit(X), GaussianNB().fit(X, WORDS), LogisticRegression().fit(X, WORDS)]
+    expected = [model.predict(X).tolist() for model in models]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(lambda i: models[i % 3].predict(X).tolist(), range(60)))
+        check("one model of many threads", all(said[i] == expected[i % 3] for i in range(60)))
+        fits = list(pool.map(lambda _: model_of_bytes(GaussianNB().fit(X, WORDS)), range(24)))
+        check("fits of many threads", len(set(fits)) == 1)
+
+
+def model_of_bytes(estimator):
+    return estimator._model.bytes()
+
+
+# ---- choosing K ------------------------------------------------------------------------------------------------------
+
+
+def test_choose_k():
+    rows = np.repeat(np.random.default_rng(5).normal(size=(4, 3)) * 20, 60, axis=0)
+    rows += np.random.default_rng(6).normal(size=rows.shape)
+    chosen = shoal.choose_k(rows, "2..8", random_state=0)
+    check("the K of four heaps", chosen.k == 4 and chosen.picks == {"silhouette": 4, "calinski_harabasz": 4,
+                                                                    "elbow": 4}, chosen.picks)
+    check("one value for each K", chosen.ks.tolist() == list(range(2, 9)) and
+          all(len(values) == 7 for values in (chosen.inertias, chosen.silhouettes, chosen.calinski_harabasz,
+                                              chosen.n_iter)))
+    check("its model", chosen.model.n_clusters == 4 and (chosen.model.predict(rows) == chosen.model.labels_).all()
+          and chosen.model.inertia_ == chosen.inertias[2])
+    check("as text", str(chosen).splitlines()[-1] ==
+          "picks: silhouette 4, calinski_harabasz 4, elbow 4; chosen: 4" and len(str(chosen).splitlines()) == 9,
+          str(chosen))
+    some = shoal.choose_k("x.npy", range(3, 6), rule="elbow", sample=50, random_state=0, sample_weight=WEIGHTS)
+    check("of a file, from a range", some.ks.tolist() == [3, 4, 5] and len(some.sample) == 50 and
+          some.k == (some.picks["elbow"] or some.k))
+    raises("one K", ValueError, r"^k must be several numbers of clusters, not \[3\]$", lambda: shoal.choose_k(X, [3]))
+    raises("no numbers", ValueError, "^k must be numbers of clusters", lambda: shoal.choose_k(X, 3))
+    raises("a range that is none", ValueError, "^n_clusters: '2..x' is neither a number nor a range",
+           lambda: shoal.choose_k(X, "2..x"))
+    raises("a rule", ValueError, "^rule must be one of 'silhouette', 'calinski_harabasz', 'elbow', not 'best'$",
+           lambda: shoal.choose_k(X, rule="best"))
+    raises("too many", ValueError, "^n_clusters=301 is more than X's 300 rows", lambda: shoal.choose_k(X, [2, 301]))
+    raises("a parameter", TypeError, "n_cluster", lambda: shoal.choose_k(X, n_cluster=3))
+    try:
+        from sklearn.metrics import calinski_harabasz_score, silhouette_score
+    except ImportError as error:
+        return skipped("scikit-learn's scores", error)
+    whole = shoal.choose_k(rows, [4, 5], random_state=0, sample=len(rows))
+    check("scikit-learn's scores", np.isclose(whole.silhouettes[0], silhouette_score(rows, whole.model.labels_),
+                                              rtol=1e-9) and
+          np.isclose(whole.calinski_harabasz[0], calinski_harabasz_score(rows, whole.model.labels_), rtol=1e-9))
+    return None
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+
+
+def test_layouts():
+    """What is not as the library reads it is converted, and nothing that is."""
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    kinds = {"Fortran order": np.asfortranarray(X), "every other row": np.repeat(X, 2, axis=0)[::2],
+             "columns of a wider array": np.hstack([X, X])[:, :4], "objects": X.astype(object), "a list": X.tolist(),
+             "read-only": read_only, "big-endian": X.astype(">f8"), "numbers as text": X.astype(str)}
+    for estimator in (LogisticRegression(), GaussianNB()):
+        expected = estimator.fit(X, NUMBERS).predict_proba(X).tobytes()
+        for name, rows in kinds.items():
+            check(f"{type(estimator).__name__}: {name}",
+                  estimator.fit(rows, NUMBERS).predict_proba(rows).tobytes() == expected)
+    labels = {"a list of words": WORDS.tolist(), "objects": WORDS.astype(object), "bytes": WORDS.astype("S")}
+    expected = GaussianNB().fit(X, WORDS).predict(X)
+    for name, y in labels.items():
+        check(f"labels: {name}", (GaussianNB().fit(X, y).predict(X).astype(str) == expected).all())
+    for dtype in (bool, "i1", "u8", "f4", object):
+        y = NUMBERS.astype(dtype)
+        model = GaussianNB().fit(X, y)
+        check(f"labels of type {dtype}", model.classes_.dtype == np.dtype(dtype) and
+              model.predict(X).dtype == np.dtype(dtype) and
+              model.predict_proba(X).tobytes() == GaussianNB().fit(X, y.astype(int)).predict_proba(X).tobytes())
+
+
+def test_refused():
+    fitted, big = LogisticRegression().fit(X, WORDS), [2**53, 2**53 + 1] * 150
+    objects = X.astype(object)
+    objects[4, 2] = "tall"
+    broken = X.copy()
+    broken[6, 1] = np.inf
+    cases = [
+        ("text in an array", ValueError, "^X: row 5, column 3 is 'tall', not a number: leave columns of text out, or",
+         lambda: GaussianNB().fit(objects, NUMBERS)),
+        ("text in a frame", ValueError, "^X: row 5, column 'age' is 'tall', not a number",
+         lambda: KMeans(3).fit(Frame(objects, NAMES))),
+        ("infinity", ValueError, r"^X: row 7, column 2 is infinite.*\(rows and columns are counted from 1\)$",
+         lambda: LogisticRegression().fit(broken, NUMBERS)),
+        ("infinity among weights of 0", ValueError, "^X: row 7, column 2 is infinite",
+         lambda: LogisticRegression().fit(broken, NUMBERS, sample_weight=np.arange(300) > 3)),
+        ("no labels", ValueError, "^GaussianNB requires y to be passed, but the target y is None$",
+         lambda: GaussianNB().fit(X)),
+        ("few labels", ValueError, "X has 300 rows, and y 299 labels$", lambda: GaussianNB().fit(X, NUMBERS[1:])),
+        ("few labels of a file", ValueError, "needs one value for each of the 300 rows of x.npy",
+         lambda: GaussianNB().fit("x.npy", NUMBERS[1:])),
+        ("one class", ValueError, "^y has 1 class, 7, but at least two classes are needed$",
+         lambda: GaussianNB().fit(X, np.full(300, 7))),
+        ("one class that weighs", ValueError, "^y has 1 class, ",
+         lambda: GaussianNB().fit(X, NUMBERS > 1, sample_weight=NUMBERS > 1)),
+        ("labels that are no classes", ValueError, "^Unknown label type: y has values such as ",
+         lambda: GaussianNB().fit(X, X[:, 0])),
+        ("labels of two kinds", ValueError, "^Unknown label type: y has both int and str",
+         lambda: GaussianNB().fit(X, np.array([1, "a", 2] * 100, dtype=object))),
+        ("a label that is missing", ValueError, "^y: row 3 is nan, but each row needs a class$",
+         lambda: GaussianNB().fit(X, np.where(np.arange(300) == 2, np.nan, 1.0))),
+        ("dates", ValueError, "^y has values of type datetime64", lambda: GaussianNB().fit(X, np.zeros(300, "M8[s]"))),
+        ("labels beyond float64", ValueError, "^y has whole numbers that no float64 tells apart",
+         lambda: GaussianNB().fit(X, big)),
+        ("a table of labels", ValueError, r"^y should be a 1d array, got an array of shape \(300, 4\)",
+         lambda: GaussianNB().fit(X, X)),
+        ("a column's name and an array", ValueError, "^y names a column or a file, which needs X to be the name of",
+         lambda: GaussianNB().fit(X, "kind")),
+        ("a column that is not there", ValueError, "^trees.csv: y: there is no column \"kin\".*did you mean \"kind\"",
+         lambda: GaussianNB().fit("trees.csv", "kin")),
+        ("a column of text", ValueError, "^trees.csv: line 2, column 5 .kind.: \"", lambda: KMeans(3).fit("trees.csv")),
+        ("a file that is not there", shoal.Error, "^no.npy: can't read: No such file", lambda: KMeans(3).fit("no.npy")),
+        ("a file to predict", shoal.Error, "^no.npy: can't read: No such file", lambda: fitted.predict("no.npy")),
+        ("a file of other columns", ValueError, "holes2.csv", lambda: fitted.predict("holes2.csv")),
+        ("few weights of a file", ValueError, "^sample_weight: 299 rows and 1 column, but sample_weight needs one",
+         lambda: KMeans(3).fit("x.npy", sample_weight=WEIGHTS[1:])),
+        ("one weight of a file", ValueError, "^sample_weight must be one number for each row, or a file, where X is",
+         lambda: KMeans(3).fit("x.npy", sample_weight=2.0)),
+        ("a file of weights", ValueError, "^sample_weight names a file, which needs X to be the name of a file, too$",
+         lambda: KMeans(3).fit(X, sample_weight="w.npy")),
+        ("a callable init of a file", ValueError, "^a callable init needs X in memory",
+         lambda: KMeans(3, init=lambda *_, **__: 1).fit("x.npy")),
+        ("an option", ValueError, "^logistic has no option 'fromage'",
+         lambda: LogisticRegression(options={"fromage": 1}).fit(X, NUMBERS)),
+        ("options", ValueError, "^options must be a dict", lambda: KMeans(options=["a"]).fit(X)),
+        ("workers", ValueError, "'lokal:2' is not one of N, local:N, ", lambda: KMeans(workers="lokal:2").fit(X)),
+        ("penalty", ValueError, "^penalty must be one of 'l2', 'l1', 'elasticnet', None, not 'l3'$",
+         lambda: LogisticRegression("l3").fit(X, NUMBERS)),
+        ("C", ValueError, "^C must be a finite number above 0, not 0$",
+         lambda: LogisticRegression(C=0).fit(X, NUMBERS)),
+        ("l1_ratio", ValueError, "^l1_ratio must be a number between 0 and 1, not None$",
+         lambda: LogisticRegression("elasticnet").fit(X, NUMBERS)),
+        ("class_weight", ValueError, "^class_weight has a weight for 'yew', which is no class of y$",
+         lambda: LogisticRegression(class_weight={"yew": 2}).fit(X, WORDS)),
+        ("class_weight of a file", ValueError, "^class_weight needs X and y in memory",
+         lambda: LogisticRegression(class_weight="balanced").fit("trees.csv", "kind")),
+        ("fit_intercept", ValueError, "^fit_intercept must be True or False, not 1$",
+         lambda: LogisticRegression(fit_intercept=1).fit(X, NUMBERS)),
+        ("decisions of a file", ValueError, "^decision_function needs X in memory",
+         lambda: fitted.decision_function("x.npy")),
+        ("priors", ValueError, "^priors must be None, .* or 'uniform', not ",
+         lambda: GaussianNB(priors=[0.5, 0.5]).fit(X, NUMBERS)),
+        ("rescale", ValueError, "^rescale must be 'auto', 'none' or 'LOW:HIGH', not 'low'$",
+         lambda: Autoencoder(3, rescale="low").fit(X)),
+        ("values out of range", ValueError, "^X: row 1, column .: .* is outside 0 to 1, .*; rescale auto maps X's own",
+         lambda: Autoencoder(3, rescale="none").fit(X)),
+        ("relu", ValueError, "^activation relu needs an explicit sparsity_weight",
+         lambda: Autoencoder(3, activation="relu").fit(X)),
+        ("features of another network", ValueError, "^X has 4 columns, but there are 3 hidden units$",
+         lambda: Autoencoder(3, tol=1, random_state=0).fit(X).inverse_transform(X)),
+        ("a model of another name", ValueError, "^m.npz: the name of a model must end in .safetensors$",
+         lambda: fitted.save("m.npz")),
+        ("a model in no folder", FileNotFoundError, "No such file or directory: 'none/m.safetensors'$",
+         lambda: fitted.save("none/m.safetensors")),
+        ("rows as a model", ValueError, "^x.npy is a table of rows, not a model", lambda: shoal.load("x.npy")),
+        ("a model of another learner", ValueError, "^other.safetensors is a model of logistic, not of kmeans; shoal",
+         lambda: KMeans.load("other.safetensors")),
+        ("a model that is cut short", ValueError, "^short.safetensors: ", lambda: shoal.load("short.safetensors")),
+    ]
+    write_csv("holes2.csv", X, ["height", "width", "age", "leafs"])
+    LogisticRegression().fit("trees.csv", "kind").save("other.safetensors")
+    (folder / "short.safetensors").write_bytes((folder / "other.safetensors").read_bytes()[:-5])
+    fitted = LogisticRegression.load("other.safetensors")
+    for what, kind, pattern, call in cases:
+        raises(what, kind, pattern, call)
+    raises("before fit", shoal._sklearn.NotFittedError, "This GaussianNB instance is not fitted yet",
+           lambda: GaussianNB().predict(X))
+    raises("saving before fit", shoal._sklearn.NotFittedError, "not fitted yet", lambda: KMeans().save("m.safetensors"))
+
+
+def test_scipy_and_pandas():
+    try:
+        import pandas
+        from scipy import sparse
+    except ImportError as error:
+        return skipped("sparse matrices and data frames", error)
+    for estimator in ESTIMATORS:
+        raises("a sparse matrix", TypeError, r"^X is a sparse matrix, but shoal needs dense rows; X.toarray\(\) makes",
+               lambda: estimator.fit(sparse.csr_matrix(X), NUMBERS))
+    frame = pandas.DataFrame(X, columns=NAMES).assign(leaves=lambda all_: all_.leaves.astype("float32"))
+    model = LogisticRegression().fit(frame, pandas.Series(WORDS, dtype="category"))
+    check("a data frame and a series", list(model.feature_names_in_) == NAMES and
+          (model.predict(frame) == model.predict("trees.csv")).all())
+    check("the model knows the names", shoal.load(save(model)).predict("turned.csv").tolist() ==
+          model.predict(frame).tolist())
+    raises("a data frame with a column of text", ValueError, "^X: row 1, column 'kind' is '.*', not a number: leave",
+           lambda: KMeans(3).fit(frame.assign(kind=WORDS)))
+    return None
+
+
+def save(model):
+    model.save("frame.safetensors")
+    return "frame.safetensors"
+
+
+def test_convergence():
+    """What did not converge is told, as scikit-learn does; how it goes on is shown."""
+    for estimator, pattern in ((LogisticRegression(max_iter=2), "LogisticRegression has not converged after 2 iter"),
+                               (Autoencoder(3, max_iter=2, random_state=0), "Autoencoder has not converged after 2 i")):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            estimator.fit(X, NUMBERS)
+        check(pattern, [str(one.message)[:len(pattern)] for one in caught] == [pattern] and
+              caught[0].category is shoal._sklearn.ConvergenceWarning and caught[0].filename == __file__,
+              [(str(one.message), one.filename) for one in caught])
+    done = run_python("""
+        import numpy as np
+        import shoal
+        X = np.random.default_rng(0).random((100, 4))
+        shoal.LogisticRegression(verbose=1).fit(X, X[:, 0] > 0.5)
+        shoal.GaussianNB(verbose=1).fit(X, X[:, 0] > 0.5)
+        shoal.Autoencoder(2, verbose=1, random_state=0).fit(X)
+        shoal.choose_k(X, '2..4', verbose=1, random_state=0)
+    """)
+    check("the last lines of progress", [line.split(":")[0] for line in done.stderr.splitlines()] ==
+          ["logistic regression", "naive Bayes", "autoencoder", "k-means"], done.stderr)
+
+
+main(dict(globals()))
