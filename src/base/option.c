@@ -338,6 +338,8 @@ static const struct alias {
     {"n-init", "runs", NULL},
     {"random-state", "seed", NULL},
     {"random-seed", "seed", NULL},
+    {"test-size", "test", NULL},
+    {"train-size", "train", NULL},
     {"tol", "tolerance", NULL},
     {"n-jobs", "threads", "-1"},
     {"n-threads", "threads", NULL},

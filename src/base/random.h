@@ -21,6 +21,8 @@ typedef enum base_purpose {
     BASE_FOR_SEARCH = 9,    /* first trials of a search for a configuration, and what its models believe */
     BASE_FOR_SAMPLE = 14,   /* rows by which several numbers of clusters are compared */
     BASE_FOR_TRIALS = 15,   /* fresh starts among those rows */
+    BASE_FOR_ORDER = 16,    /* the order of rows that are shuffled or split */
+    BASE_FOR_CLASSES = 17,  /* which classes get the rows that a split can't share evenly */
 } base_purpose;
 
 /* 128 bits in out[0..3]. */

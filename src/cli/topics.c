@@ -8,6 +8,7 @@ static const cli_note data_notes[] = {
      "Rows are what is learned from, columns are numbers. DATA is a file, - for standard input, a blob of a store "
      "(az://, s3://), or gen: to generate rows. The format is found from the content, not from the name."},
     {"shoal data info FILE", "print what is in it: format, rows, columns, types, names"},
+    {"shoal data split DATA TRAIN TEST", "deal the rows out to a training and a test set"},
     {".npy", "numpy's arrays of one, two or more dimensions; the first is the row"},
     {"text", "CSV, TSV, or numbers separated by spaces or semicolons; compressed files (gzip, xz, bzip2, "
              "zstd) are read as they are"},
@@ -94,6 +95,7 @@ static const cli_note alias_notes[] = {
     {"--max-iter, --n-iter", "--iterations"},
     {"--n-init", "--runs"},
     {"--random-state, --random-seed", "--seed"},
+    {"--test-size, --train-size", "--test, --train"},
     {"--tol", "--tolerance"},
     {"--n-jobs, --num-threads", "--threads; --n-jobs -1 is all cores"},
     {"--sample-weight", "--weights"},

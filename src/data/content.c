@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "content_text.h"
+#include "data_lines.h"
 #include "data_internal.h"
 #include "picture.h"
 #include "safetensors.h"
@@ -290,6 +291,10 @@ static bool fits_array(const holding *holds, const char *path, const data_conten
 static bool fits(const holding *holds, const char *path, const data_content *content)
 {
     const char *format = array_format(path, content);
+    bool same = false;
+    if (content->lines)
+        return format && holds->what == HOLDS_TEXT && holds->codec == data_codec_of_name(format, strlen(format)) &&
+               data_content_lines_fit(&same, &holds->text, content) == SHOAL_OK && same;
     switch (content->kind) {
     case DATA_CONTENT_ARRAY: return format && fits_array(holds, path, content, format);
     case DATA_CONTENT_PICTURE:
@@ -311,6 +316,8 @@ static void describe_content(char *out, size_t size, const char *path, const dat
     content_table table;
     if (base_text_ends(path, ".safetensors") && content->learner) {
         snprintf(out, size, "tensors of %s", content->learner);
+    } else if (content->lines) {
+        snprintf(out, size, "only lines of %s", shoal_data_path(content->lines));
     } else if (format && is_text_format(format)) {
         data_content_text_wanted(&table, content);
         data_content_text_describe(out, size, &table);
@@ -338,7 +345,7 @@ static int refuse(const char *option, const char *path, const data_content *cont
     char has[160], wanted[160];
     describe(has, sizeof has, holds);
     describe_content(wanted, sizeof wanted, path, content);
-    if (holds->what == HOLDS_TEXT && is_alike(holds, content))
+    if (holds->what == HOLDS_TEXT && !content->lines && is_alike(holds, content))
         snprintf(wanted, sizeof wanted, ", but not as this command writes them");
     else if (picture && strncmp(has, wanted, strlen(wanted)) == 0)
         *wanted = '\0';
@@ -353,7 +360,10 @@ int data_content_check_old(const char *option, const char *path, const data_cont
     if (content->kind == DATA_CONTENT_ANY || stat(path, &info) < 0 || !S_ISREG(info.st_mode) || info.st_size == 0 ||
         base_output_standard(path) >= 0)
         return SHOAL_OK;
-    int status = find_holding(&holds, path, delimiter_of(array_format(path, content)));
+    const char delimiter = !content->lines      ? delimiter_of(array_format(path, content))
+                           : content->delimiter ? content->delimiter
+                                                : content->lines->lines->delimiter;
+    int status = find_holding(&holds, path, delimiter);
     if (status == SHOAL_OK && !fits(&holds, path, content))
         status = refuse(option, path, content, &holds);
     base_free(&holds.start);

@@ -37,8 +37,10 @@ typedef struct data_content {
     int64_t columns;    /* 0: unknown */
     data_codes words;   /* of "words": those that may be written */
     const shoal_data
-        *names;          /* has the names of the columns if text begins with them (data_write_has_header), or NULL */
-    const char *learner; /* of a model or result as .safetensors; for other files of tensors, what kind they are */
+        *names; /* has the names of the columns if text begins with them (data_write_has_header), or NULL */
+    const shoal_data *lines; /* text that is rows of this one (data_lines.h) as they are, or NULL */
+    char delimiter;          /* between their columns; 0: that of the rows */
+    const char *learner;     /* of a model or result as .safetensors; for other files of tensors, what kind they are */
 } data_content;
 
 /* SHOAL_USAGE, with all endings there are, for a name that does not say a format of this kind. */

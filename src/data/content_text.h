@@ -26,6 +26,8 @@ typedef struct content_table {
 
 /* Whether every field that was read is what the command would write in its place. */
 bool data_content_text_fits(const content_text *start, const data_content *content);
+/* The same for text that is rows of content->lines: whether each line that was read is one of them. */
+int data_content_lines_fit(bool *out, const content_text *start, const data_content *content);
 void data_content_text_read(content_table *out, const content_text *start);
 /* What the command would write. */
 void data_content_text_wanted(content_table *out, const data_content *content);

@@ -309,9 +309,12 @@ int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type
     return SHOAL_OK;
 }
 
-void data_note_image(shoal_data *data, const uint64_t *shape, int rank)
+void data_note_shape(shoal_data *data, const uint64_t *shape, int rank)
 {
     const bool colour = rank == 4 && shape[3] == 3;
+    data->rank = rank <= DATA_NPY_RANK_MOST ? rank : 0;
+    for (int i = 0; i < data->rank; i++)
+        data->shape[i] = (int64_t)shape[i];
     if (rank != 3 && !colour)
         return;
     data->image.height = (int64_t)shape[1];

@@ -180,10 +180,10 @@ static void release_list(listing *list)
 
 /* ---- all together ------------------------------------------------------------------------------------------------ */
 
-/* The target as a column of the file; -1 when it is none. */
-static int find_target(int64_t *out, const data_table_columns *table, const char *target)
+/* -1 when it is none. */
+static int find_column(int64_t *out, const data_table_columns *table, const char *option, const char *column)
 {
-    const piece of = {target, strlen(target)};
+    const piece of = {column, strlen(column)};
     int64_t last;
     *out = -1;
     for (int64_t i = 0; of.length > 0 && i < table->count; i++) {
@@ -191,14 +191,22 @@ static int find_target(int64_t *out, const data_table_columns *table, const char
             continue;
         if (*out >= 0)
             return shoal_fail(SHOAL_USAGE,
-                              "%s: --target: columns %" PRId64 " and %" PRId64
+                              "%s: %s: columns %" PRId64 " and %" PRId64
                               " are both called \"%s\"; give the number of the one that is meant",
-                              table->path, *out + 1, i + 1, target);
+                              table->path, option, *out + 1, i + 1, column);
         *out = i;
     }
     if (*out < 0 && (!parse_range(out, &last, &of, table->count) || last != *out))
         *out = -1;
     return SHOAL_OK;
+}
+
+int data_columns_find(int64_t *out, const data_table_columns *table, const char *option, const char *column, bool file)
+{
+    int status = find_column(out, table, option, column);
+    if (status == SHOAL_OK && *out < 0 && !file)
+        return fail_unknown(table, option, &(piece){column, strlen(column)}, " and no such file");
+    return status;
 }
 
 /* Without a word the target is what the file calls its label, or its last column; if that is not the last that is
@@ -220,7 +228,7 @@ static int place_target(data_chosen *chosen, const data_table_columns *table, co
                         const bool *dropped)
 {
     int64_t target = -1;
-    int status = *options->target ? find_target(&target, table, options->target)
+    int status = *options->target ? find_column(&target, table, "--target", options->target)
                                   : find_last(&target, table, chosen, options->keep_columns != NULL);
     if (status == SHOAL_OK && target < 0 && options->need_target)
         return fail_unknown(table, "--target", &(piece){options->target, strlen(options->target)}, " and no such file");

@@ -23,6 +23,9 @@ typedef struct data_chosen {
 /* SHOAL_USAGE for a name or number that is not a column, with the columns there are.  A target that is not a column
  * is no target. */
 int data_columns_choose(data_chosen *out, const data_table_columns *table, const shoal_data_options *options);
+/* One column by name or number, for an option that may also name a file: -1 for what is no column but a `file`, and
+ * SHOAL_USAGE for what is neither. */
+int data_columns_find(int64_t *out, const data_table_columns *table, const char *option, const char *column, bool file);
 /* Chooses columns of a data set that has them all. */
 int data_columns_apply(shoal_data **data, const shoal_data_options *options);
 /* "; did you mean "age"?", or what columns there are, to end a sentence with. */

@@ -72,7 +72,7 @@ static int open_idx(shoal_data *data, data_source *source, const shoal_data_opti
     print_shape(shape_text, sizeof shape_text, shape, rank);
     bool little_endian = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
     data_layout layout = {.swapped = little_endian && shoal_type_size(type) > 1};
-    data_note_image(data, shape, rank);
+    data_note_shape(data, shape, rank);
     status = data_set_shape(data, shape[0], columns, type);
     if (status == SHOAL_OK)
         status = data_take_values(data, source, &layout);

@@ -132,6 +132,28 @@ enum { DATA_NPY_HEADER_ROOM = 64 * 24 + 256 };
 /* Writes the header of an array, version 1.0, C order, and returns how many bytes it has. */
 size_t data_npy_header_write(char out[DATA_NPY_HEADER_ROOM], shoal_type type, int rank, const int64_t *shape);
 
+/* A file that rows are written to, as many as `shape` says. */
+typedef struct data_writing {
+    const char *path, *format; /* a format such as "csv.gz"; NULL: by the path's ending */
+    shoal_type type;
+    int rank; /* as .npy and IDX have it; 0 for text that is there already: data_writer_text */
+    const int64_t *shape;
+    const shoal_data *names; /* which has the names of the columns; NULL for none */
+} data_writing;
+typedef struct data_writer data_writer;
+/* Opens the file under a temporary name and writes what comes before the rows.  `writing` and what it points to must
+ * last.  Close the writer in any case. */
+int data_writer_open(data_writer **out, const data_writing *writing);
+int data_writer_rows(data_writer *writer, const void *rows, int64_t count);
+/* The same for rows that are text already. */
+int data_writer_text(data_writer *writer, const void *bytes, size_t size);
+/* Renames the file into place. */
+int data_writer_commit(data_writer *writer);
+void data_writer_close(data_writer **writer);
+/* Whether the path is written as text.  *delimiter is what its ending asks for; 0 if `like` ends the same way, so that
+ * rows of text from there stay as they are, or if the path is standard output. */
+bool data_write_is_text(char *delimiter, const char *path, const char *like);
+
 /* shoal_data_write in a format such as "csv.gz"; the path's ending says which when it is NULL. */
 int data_write_as(shoal_data *data, const char *path, const char *format);
 /* Checks that the format, or the ending of the path, is a known one, before there is any data to write. */
@@ -203,6 +225,8 @@ struct shoal_data {
     char *detail;
     int64_t rows, columns;
     shoal_type type;
+    int rank;                          /* of the array in the file; 0 when that is unknown */
+    int64_t shape[DATA_NPY_RANK_MOST]; /* likewise; shape[0] is the number of rows that the file has */
     struct {
         int64_t height, width, channels;
     } image;                     /* that a row is, when the file says so; else zeros */
@@ -241,8 +265,8 @@ void data_lines_free(struct data_lines **lines);
 int data_rename(shoal_data *data, const char *path);
 /* Checks and sets what a header claims.  SHOAL_INVALID for no rows, no columns, or more bytes than fit 63 bits. */
 int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type type);
-/* Notes that rows are images: of HxW or HxWx3 values. */
-void data_note_image(shoal_data *data, const uint64_t *shape, int rank);
+/* Notes the shape of the array in the file, and that rows are images: of HxW or HxWx3 values. */
+void data_note_shape(shoal_data *data, const uint64_t *shape, int rank);
 /* Folds the dimensions after the first into columns; *columns is 1 for one dimension.  False when that overflows. */
 bool data_fold_shape(uint64_t *columns, const uint64_t *shape, int rank);
 /* Reads a type such as "float32", "f4", "<f8" or "|b1"; false when it is none of ours.  *swapped says that its

@@ -145,6 +145,33 @@ void data_lines_free(struct data_lines **lines)
     base_free(lines);
 }
 
+int data_lines_choose(shoal_data *data, const shoal_data_options *options)
+{
+    const data_table_columns table = data_columns_of(data);
+    const shoal_data_options wanted = {.keep_columns = options->keep_columns, .drop_columns = options->drop_columns};
+    size_t *offsets = NULL;
+    data_chosen chosen;
+    if (!wanted.keep_columns && !wanted.drop_columns)
+        return SHOAL_OK;
+    int status = data_columns_choose(&chosen, &table, &wanted);
+    if (status == SHOAL_OK && data->names)
+        status = base_alloc(&offsets, (size_t)chosen.count, sizeof *offsets, "names of columns");
+    for (int64_t i = 0; i < chosen.count && status == SHOAL_OK; i++)
+        if (offsets)
+            offsets[i] = data->name_offsets[chosen.columns[i]];
+    if (status == SHOAL_OK) {
+        base_free(&data->name_offsets);
+        data->name_offsets = offsets;
+        base_free(&data->lines->field);
+        data->lines->field = chosen.columns; /* all fields were columns, so columns count as fields do */
+        chosen.columns = NULL;
+        data->lines->whole = false;
+        data->columns = chosen.count;
+    }
+    base_free(&chosen.columns);
+    return status;
+}
+
 int data_lines_values(shoal_data **out, const shoal_data *data, const shoal_data_options *options)
 {
     data_source source;

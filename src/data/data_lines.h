@@ -35,6 +35,8 @@ struct data_lines {
 /* As shoal_data_open, but text files are looked at line by line, up to `rows_most` of them, and not parsed.
  * `options->missing`, `target` and `keep_text` do not count then. */
 int data_open_lines(shoal_data **out, const char *path, const shoal_data_options *options, int64_t rows_most);
+/* Chooses columns of lines that have them all, as options->keep_columns and drop_columns say. */
+int data_lines_choose(shoal_data *data, const shoal_data_options *options);
 /* The values of the same text. */
 int data_lines_values(shoal_data **out, const shoal_data *data, const shoal_data_options *options);
 data_line data_lines_row(const shoal_data *data, int64_t row);

@@ -266,7 +266,7 @@ static int read_header_and_shape(npy_header *header, shoal_data *data, data_sour
     if (!data_fold_shape(&columns, header->shape, header->rank))
         return shoal_fail(SHOAL_INVALID, "%s: the dimensions in the npy header multiply to more than 64 bits",
                           data->path);
-    data_note_image(data, header->shape, header->rank);
+    data_note_shape(data, header->shape, header->rank);
     return data_set_shape(data, header->shape[0], columns, header->type);
 }
 

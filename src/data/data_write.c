@@ -11,9 +11,9 @@
 #include "base/pool.h"
 #include "base/text.h"
 
-enum { BLOCK_BYTES = 1 << 20, TEXT_BYTES = 64 << 10, NPY_ALIGNMENT = 64 };
+enum { BLOCK_BYTES = 1 << 20, TEXT_BYTES = 64 << 10, NPY_ALIGNMENT = 64, TEXT_AS_IT_IS = -1 };
 
-typedef struct writer {
+struct data_writer {
     const struct encoding *encoding;
     data_sink sink;
     const char *path;
@@ -24,10 +24,11 @@ typedef struct writer {
     const shoal_data *names; /* which has the names of the columns; NULL for none */
     data_codes words;
     size_t letters; /* of the longest word, in .npy */
-    void *scratch;  /* room for a block of rows */
+    int64_t block;  /* rows that are written at once */
+    void *scratch;  /* room for as many */
     char *text;     /* of TEXT_BYTES; NULL unless the encoding is text */
     size_t text_used;
-} writer;
+};
 
 /* How rows become bytes of a file. */
 struct encoding {
@@ -36,8 +37,8 @@ struct encoding {
     char delimiter; /* text only */
     bool has_words; /* it can hold words as well as numbers */
     /* Writes what comes before the rows.  Fails before anything is written if the data do not fit. */
-    int (*begin)(writer *writer);
-    int (*add_rows)(writer *writer, const void *rows, int64_t count);
+    int (*begin)(data_writer *writer);
+    int (*add_rows)(data_writer *writer, const void *rows, int64_t count);
 };
 
 /* ---- npy --------------------------------------------------------------------------------------------------------- */
@@ -93,7 +94,7 @@ static size_t count_letters(const data_codes *words)
     return most;
 }
 
-static int begin_npy(writer *writer)
+static int begin_npy(data_writer *writer)
 {
     char text[DATA_NPY_HEADER_ROOM], descr[32];
     snprintf(descr, sizeof descr, "%s", data_type_descr(writer->type));
@@ -105,7 +106,7 @@ static int begin_npy(writer *writer)
 }
 
 /* The word that a value is the code of. */
-static int find_word(const char **out, const writer *writer, const void *values, int64_t index)
+static int find_word(const char **out, const data_writer *writer, const void *values, int64_t index)
 {
     double code;
     const char *at = (const char *)values + (size_t)index * shoal_type_size(writer->type);
@@ -118,7 +119,7 @@ static int find_word(const char **out, const writer *writer, const void *values,
 }
 
 /* numpy has words as UCS-4 of one length, with zeros at their ends. */
-static int add_word_npy(writer *writer, const char *word)
+static int add_word_npy(data_writer *writer, const char *word)
 {
     size_t used = 0;
     int status = SHOAL_OK;
@@ -131,7 +132,7 @@ static int add_word_npy(writer *writer, const char *word)
     return status;
 }
 
-static int add_rows_plain(writer *writer, const void *rows, int64_t count)
+static int add_rows_plain(data_writer *writer, const void *rows, int64_t count)
 {
     int64_t values = count * writer->columns;
     const char *word = "";
@@ -148,7 +149,7 @@ static int add_rows_plain(writer *writer, const void *rows, int64_t count)
 
 /* ---- raw --------------------------------------------------------------------------------------------------------- */
 
-static int begin_raw(writer *writer)
+static int begin_raw(data_writer *writer)
 {
     (void)writer;
     return SHOAL_OK;
@@ -170,7 +171,7 @@ static unsigned char idx_code(shoal_type type)
     }
 }
 
-static int begin_idx(writer *writer)
+static int begin_idx(data_writer *writer)
 {
     enum { RANK_MOST = 255 };
     const int rank = writer->columns == 1 ? 1 : writer->rank; /* labels are a row of values, as MNIST has them */
@@ -187,7 +188,7 @@ static int begin_idx(writer *writer)
     return data_sink_write(&writer->sink, header, (size_t)(4 + 4 * rank));
 }
 
-static int add_rows_idx(writer *writer, const void *rows, int64_t count)
+static int add_rows_idx(data_writer *writer, const void *rows, int64_t count)
 {
     size_t size = shoal_type_size(writer->type), values = (size_t)count * (size_t)writer->columns;
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && size > 1) {
@@ -199,14 +200,14 @@ static int add_rows_idx(writer *writer, const void *rows, int64_t count)
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static int flush_text(writer *writer)
+static int flush_text(data_writer *writer)
 {
     int status = data_sink_write(&writer->sink, writer->text, writer->text_used);
     writer->text_used = 0;
     return status;
 }
 
-static int add_char(writer *writer, char c)
+static int add_char(data_writer *writer, char c)
 {
     writer->text[writer->text_used++] = c;
     return writer->text_used < TEXT_BYTES ? SHOAL_OK : flush_text(writer);
@@ -217,7 +218,7 @@ bool data_write_quotes(const char *word)
     return *word == '\0' || *word == '#' || strpbrk(word, " \t,;\"\r\n");
 }
 
-static int add_name(writer *writer, const char *name)
+static int add_name(data_writer *writer, const char *name)
 {
     bool quoted = data_write_quotes(name);
     int status = quoted ? add_char(writer, '"') : SHOAL_OK;
@@ -243,7 +244,7 @@ bool data_write_has_header(const shoal_data *data)
     return any_text;
 }
 
-static int begin_text(writer *writer)
+static int begin_text(data_writer *writer)
 {
     const shoal_data *data = writer->names;
     int status = base_alloc(&writer->text, TEXT_BYTES, 1, "text output");
@@ -257,7 +258,7 @@ static int begin_text(writer *writer)
     return status < 0 ? status : flush_text(writer);
 }
 
-static int add_value_text(writer *writer, const void *rows, int64_t index)
+static int add_value_text(data_writer *writer, const void *rows, int64_t index)
 {
     const char *word = "";
     int status = SHOAL_OK;
@@ -272,7 +273,7 @@ static int add_value_text(writer *writer, const void *rows, int64_t index)
     return status;
 }
 
-static int add_rows_text(writer *writer, const void *rows, int64_t count)
+static int add_rows_text(data_writer *writer, const void *rows, int64_t count)
 {
     int64_t columns = writer->columns, values = count * columns;
     int status = SHOAL_OK;
@@ -339,30 +340,57 @@ int data_write_check(const char *path, const char *format)
     return find_encoding(&encoding, &codec, path, format);
 }
 
+/* Two names end alike if they do so before the endings of codecs: a.csv and b.csv.gz. */
+static bool ends_alike(const char *a, const char *b)
+{
+    const data_codec *codec_a = data_codec_of_name(a, strlen(a)), *codec_b = data_codec_of_name(b, strlen(b));
+    size_t end_a = strlen(a) - (codec_a ? strlen(codec_a->ending) : 0);
+    size_t end_b = strlen(b) - (codec_b ? strlen(codec_b->ending) : 0);
+    while (end_a > 0 && end_b > 0 && a[end_a - 1] == b[end_b - 1] && a[end_a - 1] != '.') {
+        end_a--;
+        end_b--;
+    }
+    return end_a > 0 && end_b > 0 && a[end_a - 1] == '.' && b[end_b - 1] == '.';
+}
+
+bool data_write_is_text(char *delimiter, const char *path, const char *like)
+{
+    const struct encoding *encoding;
+    const data_codec *codec;
+    *delimiter = 0;
+    if (find_encoding(&encoding, &codec, path, NULL) < 0 || !encoding->delimiter)
+        return false;
+    *delimiter = strcmp(path, "-") == 0 || ends_alike(path, like) ? 0 : encoding->delimiter;
+    return true;
+}
+
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* Opens the file and writes what comes before the rows. */
-static int begin_writing(writer *writer, const char *format)
+static int begin_writing(data_writer *writer, const char *format)
 {
     const data_codec *codec;
+    const size_t row_bytes = (size_t)writer->columns * shoal_type_size(writer->type);
     int status = find_encoding(&writer->encoding, &codec, writer->path, format);
     if (status == SHOAL_OK && writer->words.word && !writer->encoding->has_words)
         return shoal_fail(SHOAL_USAGE,
                           "%s: %s files hold numbers, but these classes are words; .npy and .csv hold both",
                           writer->path, writer->encoding->ending);
+    writer->block = row_bytes > 0 && row_bytes < BLOCK_BYTES ? (int64_t)(BLOCK_BYTES / row_bytes) : 1;
+    if (status == SHOAL_OK)
+        status = base_alloc(&writer->scratch, (size_t)writer->block, row_bytes + 1, "a block of rows");
     if (status == SHOAL_OK)
         status = data_sink_open(&writer->sink, writer->path, codec);
-    return status == SHOAL_OK ? writer->encoding->begin(writer) : status;
+    return status == SHOAL_OK && writer->rank >= 0 ? writer->encoding->begin(writer) : status;
 }
 
 /* Writes rows in blocks: those in memory at `values`, or those of the data set when that is NULL. */
-static int copy_rows(writer *writer, const void *values, shoal_data *data)
+static int copy_rows(data_writer *writer, const void *values, shoal_data *data)
 {
-    size_t row_bytes = (size_t)writer->columns * shoal_type_size(writer->type);
-    int64_t block = row_bytes > 0 && row_bytes < BLOCK_BYTES ? (int64_t)(BLOCK_BYTES / row_bytes) : 1;
-    int status = base_alloc(&writer->scratch, (size_t)block, row_bytes + 1, "a block of rows");
-    for (int64_t first = 0; status == SHOAL_OK && first < writer->rows; first += block) {
-        int64_t count = writer->rows - first < block ? writer->rows - first : block;
+    const size_t row_bytes = (size_t)writer->columns * shoal_type_size(writer->type);
+    int status = SHOAL_OK;
+    for (int64_t first = 0; status == SHOAL_OK && first < writer->rows; first += writer->block) {
+        int64_t count = writer->rows - first < writer->block ? writer->rows - first : writer->block;
         const void *rows = values ? (const char *)values + (size_t)first * row_bytes : NULL;
         if (!values)
             status = shoal_data_read(&rows, data, first, count, writer->scratch);
@@ -372,7 +400,14 @@ static int copy_rows(writer *writer, const void *values, shoal_data *data)
     return status == SHOAL_OK && data ? shoal_data_check(data) : status;
 }
 
-static int write_rows(writer *writer, const char *format, const void *values, shoal_data *data)
+static void release_writer(data_writer *writer)
+{
+    data_sink_close(&writer->sink);
+    base_free(&writer->text);
+    base_free(&writer->scratch);
+}
+
+static int write_rows(data_writer *writer, const char *format, const void *values, shoal_data *data)
 {
     fenv_t callers; /* digits are chosen by rounding to nearest, whatever the caller does */
     fegetenv(&callers);
@@ -382,11 +417,58 @@ static int write_rows(writer *writer, const char *format, const void *values, sh
         status = copy_rows(writer, values, data);
     if (status == SHOAL_OK)
         status = data_sink_commit(&writer->sink);
-    data_sink_close(&writer->sink);
     fesetenv(&callers);
-    base_free(&writer->text);
-    base_free(&writer->scratch);
+    release_writer(writer);
     return status;
+}
+
+int data_writer_open(data_writer **out, const data_writing *writing)
+{
+    size_t bytes;
+    int status = count_bytes(&bytes, writing->path, writing->type, writing->rank, writing->shape);
+    if (status == SHOAL_OK)
+        status = base_alloc(out, 1, sizeof **out, "an output");
+    if (status < 0)
+        return status;
+    data_writer *writer = *out;
+    *writer = (data_writer){.path = writing->path,
+                            .type = writing->type,
+                            .rank = writing->rank > 0 ? writing->rank : TEXT_AS_IT_IS,
+                            .shape = writing->shape,
+                            .rows = writing->rank > 0 ? writing->shape[0] : 0,
+                            .columns = 1,
+                            .names = writing->names};
+    for (int i = 1; i < writing->rank; i++)
+        writer->columns *= writing->shape[i];
+    return begin_writing(writer, writing->format);
+}
+
+int data_writer_rows(data_writer *writer, const void *rows, int64_t count)
+{
+    const size_t row_bytes = (size_t)writer->columns * shoal_type_size(writer->type);
+    int status = SHOAL_OK;
+    for (int64_t first = 0; first < count && status == SHOAL_OK; first += writer->block) {
+        const int64_t some = count - first < writer->block ? count - first : writer->block;
+        status = writer->encoding->add_rows(writer, (const char *)rows + (size_t)first * row_bytes, some);
+    }
+    return status;
+}
+
+int data_writer_text(data_writer *writer, const void *bytes, size_t size)
+{
+    return data_sink_write(&writer->sink, bytes, size);
+}
+
+int data_writer_commit(data_writer *writer)
+{
+    return data_sink_commit(&writer->sink);
+}
+
+void data_writer_close(data_writer **writer)
+{
+    if (*writer)
+        release_writer(*writer);
+    base_free(writer);
 }
 
 int data_array_write(const char *path, const data_array *array)
@@ -395,13 +477,13 @@ int data_array_write(const char *path, const data_array *array)
     int status = count_bytes(&bytes, path, array->type, array->rank, array->shape);
     if (status < 0)
         return status;
-    writer writer = {.path = path,
-                     .type = array->type,
-                     .rank = array->rank,
-                     .shape = array->shape,
-                     .rows = array->rank > 0 ? array->shape[0] : 1,
-                     .columns = 1,
-                     .words = array->words};
+    data_writer writer = {.path = path,
+                          .type = array->type,
+                          .rank = array->rank,
+                          .shape = array->shape,
+                          .rows = array->rank > 0 ? array->shape[0] : 1,
+                          .columns = 1,
+                          .words = array->words};
     for (int i = 1; i < array->rank; i++)
         writer.columns *= array->shape[i];
     return write_rows(&writer, array->format, array->values ? array->values : "", NULL);
@@ -423,12 +505,12 @@ int data_write_as(shoal_data *data, const char *path, const char *format)
     const int64_t shape[] = {data->rows, data->columns};
     if (data->label >= 0 && shoal_data_column_text(data, data->label))
         return shoal_fail(SHOAL_INVALID, "%s", shoal_data_column_text(data, data->label));
-    writer writer = {.path = path,
-                     .type = data->type,
-                     .rank = 2,
-                     .shape = shape,
-                     .rows = data->rows,
-                     .columns = data->columns,
-                     .names = data};
+    data_writer writer = {.path = path,
+                          .type = data->type,
+                          .rank = 2,
+                          .shape = shape,
+                          .rows = data->rows,
+                          .columns = data->columns,
+                          .names = data};
     return write_rows(&writer, format, NULL, data);
 }

@@ -73,6 +73,7 @@ typedef struct run_function {
 
 extern const shoal_option *const run_function_options;      /* of run_function: --exec, --send */
 extern const shoal_option *const run_data_options;          /* of shoal_data_options */
+extern const shoal_option *const run_rows_options;          /* the same without `missing`: rows stay as they are */
 extern const shoal_option *const run_place_options;         /* of run_place */
 extern const shoal_option *const run_ranks_options_table;   /* of run_ranks_options */
 extern const shoal_option *const run_engine_options;        /* the first of them: for what has no rounds to speak of */

@@ -17,7 +17,12 @@ static const shoal_option function_rows[] = {
 static const char *const header_choices[] = {"auto", "yes", "no", NULL};
 static const char *const missing_choices[] = {"refuse", "mean", "drop", NULL};
 
+/* The first row is not one of run_rows_options. */
 static const shoal_option data_rows[] = {
+    {"missing", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_data_options, missing), "HOW",
+     .help = "what to do about missing values (empty cells, NA, N/A, null, ? and NaN): refuse the data, fill in the "
+             "column's mean, or drop the rows",
+     .fallback = "refuse", .choices = missing_choices},
     {"rows", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, rows), "N", .help = "raw files: number of rows",
      .default_text = "as many as the file holds"},
     {"cols", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, columns), "N", .help = "raw files: number of columns",
@@ -32,10 +37,6 @@ static const shoal_option data_rows[] = {
              "3-7, separated by commas"},
     {"drop-column", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, drop_columns), "LIST",
      .help = "leave out these columns, such as an id or a column of text; a list as for --columns"},
-    {"missing", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_data_options, missing), "HOW",
-     .help = "what to do about missing values (empty cells, NA, N/A, null, ? and NaN): refuse the data, fill in the "
-             "column's mean, or drop the rows",
-     .fallback = "refuse", .choices = missing_choices},
     {"memory", 0, SHOAL_OPTION_BYTES, offsetof(shoal_data_options, memory), "BYTES",
      .help = "memory limit for decoded, fetched or generated rows, such as 500MB or 2GiB; above it decoded and fetched "
              "rows go to a temporary file, and generated rows are made again each round",
@@ -144,6 +145,7 @@ static const shoal_option foreign_rows[] = {
     {0},
 };
 const shoal_option *const run_function_options = function_rows, *const run_data_options = data_rows,
-                          *const run_place_options = place_rows, *const run_ranks_options_table = ranks_rows,
-                          *const run_engine_options = engine_rows, *const run_trace_options_table = trace_rows,
-                          *const run_workers_options_table = workers_rows, *const run_foreign_options = foreign_rows;
+                          *const run_rows_options = data_rows + 1, *const run_place_options = place_rows,
+                          *const run_ranks_options_table = ranks_rows, *const run_engine_options = engine_rows,
+                          *const run_trace_options_table = trace_rows, *const run_workers_options_table = workers_rows,
+                          *const run_foreign_options = foreign_rows;

@@ -87,7 +87,7 @@ static int set_shape(hdf5_reading *self)
     if (!data_fold_shape(&columns, shape, self->rank))
         return shoal_fail(SHOAL_INVALID, "%s: the dimensions of %s multiply to more than 64 bits", self->source->path,
                           self->name);
-    data_note_image(self->data, shape, self->rank);
+    data_note_shape(self->data, shape, self->rank);
     return data_set_shape(self->data, shape[0], columns, self->type.type);
 }
 
