@@ -14,7 +14,7 @@ static volatile int stop_requested; /* atomic, since threads look at it other th
 static volatile sig_atomic_t stop_allowed;
 static _Atomic(const char *const *) removable;
 
-static void say(const char *text)
+static void say_at_once(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
         return; /* nobody listens, and there is nobody else to tell */
@@ -65,7 +65,8 @@ static void handle_bus(int number, siginfo_t *info, void *context)
         for (;;)
             pause();
     discard_all();
-    say("shoal: a file became shorter, or could not be read any more, while it was in use; nothing half-written is "
+    say_at_once(
+        "shoal: a file became shorter, or could not be read any more, while it was in use; nothing half-written is "
         "left\n");
     _exit(CLI_FAILED);
 }

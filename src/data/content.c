@@ -174,7 +174,7 @@ static void look_at_text(holding *out)
     out->what = out->table.values == TABLE_BYTES ? HOLDS_OTHER : HOLDS_TEXT;
 }
 
-static void look(holding *out, const char *path)
+static void look_at_start(holding *out, const char *path)
 {
     const char *text = out->start;
     const size_t size = out->text.size, first = size < 1024 ? size : 1024;
@@ -207,7 +207,7 @@ static int find_holding(holding *out, const char *path, char delimiter)
             out->start[got] = '\n';
             out->text = (content_text){out->start, got, got < FIRST_BYTES, delimiter};
             out->codec = data_source_codec(&source);
-            look(out, path);
+            look_at_start(out, path);
         }
         data_source_close(&source);
     }

@@ -190,7 +190,7 @@ static int count_fields(text_reader *reader)
     return SHOAL_OK;
 }
 
-static int look(text_reader *reader)
+static int look_for_header(text_reader *reader)
 {
     first_line line = {.fields = reader->fields};
     text_reader ahead = *reader;
@@ -209,5 +209,5 @@ int data_text_look_at_header(text_reader *reader)
 {
     int status = count_fields(reader);
     reader->has_header = reader->header == SHOAL_HEADER_YES;
-    return status == SHOAL_OK && reader->header == SHOAL_HEADER_AUTO ? look(reader) : status;
+    return status == SHOAL_OK && reader->header == SHOAL_HEADER_AUTO ? look_for_header(reader) : status;
 }

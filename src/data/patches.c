@@ -87,7 +87,7 @@ static int settle_broken(work *in)
     return shoal_fail(SHOAL_INVALID, "%s", in->report->why[first]);
 }
 
-static void tell(work *in, int thread)
+static void tell_progress(work *in, int thread)
 {
     int64_t done = atomic_fetch_add(&in->done, 1) + 1;
     if (thread == 0 && in->options->progress)
@@ -108,7 +108,7 @@ static int probe(void *context, int64_t index, int thread)
     else
         status = note_broken(in, index, status);
     data_image_release(&image);
-    tell(in, thread);
+    tell_progress(in, thread);
     return status;
 }
 
@@ -250,7 +250,7 @@ static int cut_file(void *context, int64_t index, int thread)
     data_image_release(&image);
     if (status < 0)
         status = note_broken(in, index, status);
-    tell(in, thread);
+    tell_progress(in, thread);
     return status;
 }
 

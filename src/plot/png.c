@@ -104,7 +104,7 @@ static void blend(unsigned char *pixel, const unsigned char colour[3], double sh
 }
 
 /* The part of a region that a mark may paint. */
-static region cut(const plot_mark *mark, region r)
+static region clip_region(const plot_mark *mark, region r)
 {
     if (!mark->clipped)
         return r;
@@ -118,7 +118,7 @@ static region cut(const plot_mark *mark, region r)
 static void paint(surface *on, const plot_mark *mark, plot_rgb rgb, double opacity)
 {
     const unsigned char colour[3] = {(unsigned char)(rgb >> 16), (unsigned char)(rgb >> 8), (unsigned char)rgb};
-    const region r = cut(mark, (region){on->left, on->top, on->right, on->bottom});
+    const region r = clip_region(mark, (region){on->left, on->top, on->right, on->bottom});
     for (int y = r.top; y < r.bottom; y++)
         for (int x = r.left; x < r.right; x++) {
             const size_t at = (size_t)y * (size_t)on->width + (size_t)x;
@@ -183,8 +183,8 @@ static void draw_raster(surface *on, const plot_mark *mark)
 {
     const plot_xy a = scaled((plot_xy){mark->box.left, mark->box.top}),
                   b = scaled((plot_xy){mark->box.right, mark->box.bottom});
-    const region r = cut(mark, (region){(int)fmax(rint(a.x), 0), (int)fmax(rint(a.y), 0),
-                                        (int)fmin(rint(b.x), on->width), (int)fmin(rint(b.y), on->height)});
+    const region r = clip_region(mark, (region){(int)fmax(rint(a.x), 0), (int)fmax(rint(a.y), 0),
+                                                (int)fmin(rint(b.x), on->width), (int)fmin(rint(b.y), on->height)});
     for (int y = r.top; y < r.bottom; y++)
         for (int x = r.left; x < r.right; x++) {
             const int64_t across = (int64_t)((x + 0.5 - a.x) / (b.x - a.x) * (double)mark->width),

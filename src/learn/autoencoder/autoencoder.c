@@ -311,8 +311,8 @@ static int check_round(const shoal_algorithm *self, const shoal_round *round, co
     return gradient_check(&autoencoder_class, round, shape);
 }
 
-static int check_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
-                        const shoal_shape *shape)
+static int check_result_autoencoder(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                                    const shoal_shape *shape)
 {
     const autoencoder_own *own = gradient_own_of(first);
     const int64_t encoder[2] = {own->hidden, shape->columns}, decoder[2] = {shape->columns, own->hidden};
@@ -327,36 +327,37 @@ static int check_result(const shoal_algorithm *self, const shoal_result *result,
                             (long long)own->hidden);
 }
 
-static int prepare(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
+static int prepare_autoencoder(void **prepared, const shoal_round *round, const shoal_shape *shape,
+                               const shoal_crew *crew)
 {
     return gradient_prepare(prepared, &autoencoder_class, round, shape, crew);
 }
 
-static void forget(void **prepared)
+static void forget_autoencoder(void **prepared)
 {
     gradient_forget(prepared, &autoencoder_class);
 }
 
-static size_t scratch_bytes(const shoal_round *round, const void *prepared, const shoal_shape *shape)
+static size_t scratch_bytes_autoencoder(const shoal_round *round, const void *prepared, const shoal_shape *shape)
 {
     return gradient_scratch_bytes(&autoencoder_class, round, prepared, shape);
 }
 
-static int map(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
-               const shoal_scratch *scratch)
+static int map_autoencoder(shoal_partial *partial, const shoal_round *round, const void *prepared,
+                           const shoal_grain *grain, const shoal_scratch *scratch)
 {
     return gradient_map(partial, &autoencoder_class, round, prepared, grain, scratch);
 }
 
-static int update(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
-                  const shoal_shape *shape, const shoal_crew *crew, bool stop)
+static int update_autoencoder(shoal_round **next, shoal_result **result, const shoal_round *round,
+                              shoal_partial *merged, const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     return gradient_update(next, result, &autoencoder_class, round, merged, shape, crew, stop);
 }
 
 /* Five products with a matrix of weights: two forwards, one back, two gradients; a sparse network has one gradient
  * more. */
-static int cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
+static int cost_autoencoder(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
     const shoal_autoencoder_config *config = untyped;
     double hidden = (double)config->hidden, columns = (double)shape->columns, weights = hidden * columns;
@@ -385,10 +386,10 @@ const shoal_algorithm shoal_autoencoder = {.version = SHOAL_ALGORITHM_VERSION,
                                            .start = start_autoencoder,
                                            .rows_per_grain = rows_per_grain,
                                            .check = check_round,
-                                           .check_result = check_result,
-                                           .prepare = prepare,
-                                           .forget = forget,
-                                           .scratch_bytes = scratch_bytes,
-                                           .map = map,
-                                           .update = update,
-                                           .cost = cost};
+                                           .check_result = check_result_autoencoder,
+                                           .prepare = prepare_autoencoder,
+                                           .forget = forget_autoencoder,
+                                           .scratch_bytes = scratch_bytes_autoencoder,
+                                           .map = map_autoencoder,
+                                           .update = update_autoencoder,
+                                           .cost = cost_autoencoder};

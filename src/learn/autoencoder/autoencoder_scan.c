@@ -37,7 +37,7 @@ static bounds bounds_of(const autoencoder_own *own)
 
 /* The least and the greatest of a run; false when one is outside.  Lanes, because compilers keep the order of a
  * minimum. */
-static bool look(bounds *seen, const double *values, int64_t count, bounds allowed)
+static bool find_bounds(bounds *seen, const double *values, int64_t count, bounds allowed)
 {
     double low[KERNEL_LANES], high[KERNEL_LANES], odd = 0;
     for (int l = 0; l < KERNEL_LANES; l++)
@@ -78,7 +78,7 @@ static int look_at_grain(bounds *seen, shoal_partial *partial, int cell, const s
         int64_t left = count - first, some = left < AUTOENCODER_SCAN_RUN ? left : AUTOENCODER_SCAN_RUN;
         shoal_convert_float64(run, (const char *)grain->values + (size_t)first * shoal_type_size(shape->type),
                               shape->type, some);
-        if (look(seen, run, some, allowed))
+        if (find_bounds(seen, run, some, allowed))
             continue;
         for (int64_t i = 0; i < some; i++)
             if (!(run[i] >= allowed.low && run[i] <= allowed.high))

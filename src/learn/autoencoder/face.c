@@ -20,7 +20,7 @@ static const shoal_option inputs[] = {
     {0},
 };
 
-static int check(const void *from, const learn_inputs *given)
+static int check_autoencoder(const void *from, const learn_inputs *given)
 {
     const shoal_autoencoder_config *config = from;
     if (config->hidden == 0 && !given->start)
@@ -63,7 +63,7 @@ static int check_units(const learn_model_file *model, const shoal_autoencoder_co
 }
 
 /* The model's shape is left to the learner, which compares it with what is asked for; without --hidden it decides. */
-static int settle(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
+static int settle_autoencoder(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
 {
     shoal_autoencoder_config *config = into;
     int64_t *hidden = &config->start_hidden, *columns = &config->start_columns;
@@ -139,7 +139,7 @@ static void summarise_activity(learn_lines *lines, const shoal_tensor *activity)
     learn_say(lines, "activity", "from %.4g to %.4g, the mean of each unit over all rows", least, most);
 }
 
-static void summarise(learn_lines *lines, const learn_ended *ended)
+static void summarise_autoencoder(learn_lines *lines, const learn_ended *ended)
 {
     const shoal_result *result = ended->result;
     const shoal_autoencoder_config *config = ended->config;
@@ -154,7 +154,7 @@ static void summarise(learn_lines *lines, const learn_ended *ended)
     summarise_activity(lines, shoal_result_tensor(result, "activity"));
 }
 
-static int tell(shoal_result *facts, const learn_ended *ended)
+static int tell_autoencoder(shoal_result *facts, const learn_ended *ended)
 {
     shoal_result_set_whole(facts, "hidden", shoal_result_tensor(ended->result, "encoder.weight")->shape[0]);
     return SHOAL_OK;
@@ -195,7 +195,7 @@ static int load_decoder(learn_applied *out, const learn_model_file *model)
     return status;
 }
 
-static int load(learn_applied *out, const learn_model_file *model, const char *path)
+static int load_autoencoder(learn_applied *out, const learn_model_file *model, const char *path)
 {
     shoal_features_config *config = out->config;
     (void)path;
@@ -300,7 +300,7 @@ static int score(shoal_result *facts, const learn_applied *applied, const shoal_
 static const learn_predictor predictor = {
     .algorithm = &shoal_features,
     .outputs = predictions,
-    .load = load,
+    .load = load_autoencoder,
     .load_ended = load_ended,
     .settle = settle_precision,
     .shape = shape_features,
@@ -371,11 +371,11 @@ const learn_face learn_autoencoder = {
     .outputs = outputs,
     .keeps_part = true,
     .kept = "the weights are those",
-    .check = check,
+    .check = check_autoencoder,
     .start_file = start_file,
-    .settle = settle,
-    .summarise = summarise,
-    .tell = tell,
+    .settle = settle_autoencoder,
+    .summarise = summarise_autoencoder,
+    .tell = tell_autoencoder,
     .draw = draw,
     .parts = parts,
     .predictor = &predictor,

@@ -58,7 +58,7 @@ static void lay_out_features(shoal_layout *layout, const autoencoder_own *own)
     autoencoder_bad_cell(&layout->cell[CELL_BAD]);
 }
 
-static int start(shoal_round **out, const void *untyped, const shoal_shape *shape)
+static int start_features(shoal_round **out, const void *untyped, const shoal_shape *shape)
 {
     const shoal_features_config *config = untyped;
     int status = check_model(config, shape);
@@ -81,7 +81,7 @@ static int start(shoal_round **out, const void *untyped, const shoal_shape *shap
     return SHOAL_OK;
 }
 
-static int check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
+static int check_features(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
 {
     const autoencoder_own *own = round->model;
     shoal_layout expected;
@@ -97,8 +97,8 @@ static int check(const shoal_algorithm *self, const shoal_round *round, const sh
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not an encoder for these rows");
 }
 
-static int check_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
-                        const shoal_shape *shape)
+static int check_result_features(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                                 const shoal_shape *shape)
 {
     const autoencoder_own *own = first->model;
     (void)self;
@@ -108,7 +108,7 @@ static int check_result(const shoal_algorithm *self, const shoal_result *result,
                : shoal_fail(SHOAL_BROKEN, "the result is not the features of these rows");
 }
 
-static int prepare(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
+static int prepare_features(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
     const autoencoder_own *own = round->model;
     autoencoder_prepared *shared = *inout;
@@ -132,14 +132,14 @@ static int prepare(void **inout, const shoal_round *round, const shoal_shape *sh
     return SHOAL_OK;
 }
 
-static size_t scratch_bytes(const shoal_round *round, const void *prepared, const shoal_shape *shape)
+static size_t scratch_bytes_features(const shoal_round *round, const void *prepared, const shoal_shape *shape)
 {
     (void)shape;
     return AUTOENCODER_SCAN_RUN * sizeof(double) + autoencoder_encode_scratch(round->model, prepared);
 }
 
-static int map(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
-               const shoal_scratch *scratch)
+static int map_features(shoal_partial *partial, const shoal_round *round, const void *prepared,
+                        const shoal_grain *grain, const shoal_scratch *scratch)
 {
     const autoencoder_own *own = round->model;
     double *memory = scratch->memory;
@@ -150,8 +150,8 @@ static int map(shoal_partial *partial, const shoal_round *round, const void *pre
     return status;
 }
 
-static int update(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
-                  const shoal_shape *shape, const shoal_crew *crew, bool stop)
+static int update_features(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                           const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     const autoencoder_own *own = round->model;
     (void)next, (void)crew, (void)stop;
@@ -166,7 +166,7 @@ static int update(shoal_round **next, shoal_result **result, const shoal_round *
     return status;
 }
 
-static int cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
+static int cost_features(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
     enum { ROUND_BYTES = 200, PARTIAL_BYTES = 28 }; /* names, numbers and a layout around them on the way */
     const shoal_features_config *config = untyped;
@@ -193,12 +193,12 @@ const shoal_algorithm shoal_features = {.version = SHOAL_ALGORITHM_VERSION,
                                         .summary = "the hidden layer of an autoencoder for each row",
                                         .config_size = sizeof(shoal_features_config),
                                         .kernel_free = true,
-                                        .start = start,
-                                        .check = check,
-                                        .check_result = check_result,
-                                        .prepare = prepare,
+                                        .start = start_features,
+                                        .check = check_features,
+                                        .check_result = check_result_features,
+                                        .prepare = prepare_features,
                                         .forget = autoencoder_forget,
-                                        .scratch_bytes = scratch_bytes,
-                                        .map = map,
-                                        .update = update,
-                                        .cost = cost};
+                                        .scratch_bytes = scratch_bytes_features,
+                                        .map = map_features,
+                                        .update = update_features,
+                                        .cost = cost_features};

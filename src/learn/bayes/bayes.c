@@ -89,7 +89,7 @@ static int new_round(shoal_round **out, const bayes_model *header)
     return SHOAL_OK;
 }
 
-static int start(shoal_round **out, const void *untyped, const shoal_shape *shape)
+static int start_bayes(shoal_round **out, const void *untyped, const shoal_shape *shape)
 {
     const bayes_config *config = untyped;
     bayes_model header = {.phase = BAYES_SCAN,
@@ -144,7 +144,7 @@ static bool is_good(const shoal_round *round, const shoal_shape *shape)
     return learn_layout_is(&round->layout, &expected) && has_good_arrays(model);
 }
 
-static int check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
+static int check_bayes(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
 {
     (void)self;
     return is_good(round, shape)
@@ -158,8 +158,8 @@ static const double *values_of(const shoal_result *result, const char *name)
 }
 
 /* Only the data tell how many classes there are. */
-static int check_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
-                        const shoal_shape *shape)
+static int check_result_bayes(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                              const shoal_shape *shape)
 {
     const shoal_tensor *classes = shoal_result_tensor(result, "classes");
     const int64_t count = classes && classes->rank == 1 ? classes->shape[0] : 0, features = shape->columns - 1;
@@ -431,14 +431,14 @@ done:
 
 /* ---- the learner ------------------------------------------------------------------------------------------------- */
 
-static size_t scratch_bytes(const shoal_round *round, const void *prepared, const shoal_shape *shape)
+static size_t scratch_bytes_bayes(const shoal_round *round, const void *prepared, const shoal_shape *shape)
 {
     (void)prepared;
     return bayes_scratch(round->model, shape);
 }
 
-static int map(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
-               const shoal_scratch *scratch)
+static int map_bayes(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
+                     const shoal_scratch *scratch)
 {
     const bayes_model *model = round->model;
     (void)prepared;
@@ -448,8 +448,8 @@ static int map(shoal_partial *partial, const shoal_round *round, const void *pre
     return SHOAL_OK;
 }
 
-static int update(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
-                  const shoal_shape *shape, const shoal_crew *crew, bool stop)
+static int update_bayes(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                        const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     const bayes_model *model = round->model;
     (void)crew;
@@ -461,7 +461,7 @@ static int update(shoal_round **next, shoal_result **result, const shoal_round *
 }
 
 /* Both rounds of the run on average. */
-static int cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
+static int cost_bayes(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
     enum { ROUND_BYTES = 256, PARTIAL_BYTES = 28 }; /* names, numbers and a layout around them on the way */
     const bayes_config *config = untyped;
@@ -494,11 +494,11 @@ const shoal_algorithm bayes_algorithm = {
     .options = options,
     .config_size = sizeof(bayes_config),
     .kernel_free = true,
-    .start = start,
-    .check = check,
-    .check_result = check_result,
-    .scratch_bytes = scratch_bytes,
-    .map = map,
-    .update = update,
-    .cost = cost,
+    .start = start_bayes,
+    .check = check_bayes,
+    .check_result = check_result_bayes,
+    .scratch_bytes = scratch_bytes_bayes,
+    .map = map_bayes,
+    .update = update_bayes,
+    .cost = cost_bayes,
 };

@@ -9,7 +9,7 @@
 
 static const shoal_option inputs[] = {LEARN_CLASSES_INPUTS, LEARN_STANDARDISE, {0}};
 
-static int settle(void *config, double *values[4], const learn_inputs *given, const learn_rows *about)
+static int settle_bayes(void *config, double *values[4], const learn_inputs *given, const learn_rows *about)
 {
     (void)values;
     (void)given;
@@ -33,7 +33,7 @@ static const learn_output outputs[] = {
 
 static const char *const parts[] = {"classes", "means", "variances", "priors", "counts", NULL};
 
-static void summarise(learn_lines *lines, const learn_ended *ended)
+static void summarise_bayes(learn_lines *lines, const learn_ended *ended)
 {
     const shoal_tensor *counts = shoal_result_tensor(ended->result, "counts");
     const double *count = counts->values;
@@ -56,7 +56,7 @@ static const learn_output predictions[] = {
     {0},
 };
 
-static int load(learn_applied *out, const learn_model_file *model, const char *path)
+static int load_bayes(learn_applied *out, const learn_model_file *model, const char *path)
 {
     bayes_predict_config *config = out->config;
     (void)path;
@@ -101,7 +101,7 @@ static int tell_labels(shoal_result *facts, const learn_applied *applied, const 
 static const learn_predictor predictor = {
     .algorithm = &bayes_predict_algorithm,
     .outputs = predictions,
-    .load = load,
+    .load = load_bayes,
     .settle = settle_wanted,
     .shape = shape_probabilities,
     .summarise = summarise_labels,
@@ -156,9 +156,9 @@ const learn_face learn_bayes = {
     .plan_options = plan_options,
     .outputs = outputs,
     .classes_most = LEARN_CLASSES_MOST,
-    .settle = settle,
+    .settle = settle_bayes,
     .learnt = learnt,
-    .summarise = summarise,
+    .summarise = summarise_bayes,
     .parts = parts,
     .annotate = learn_classes_annotate,
     .predictor = &predictor,

@@ -110,7 +110,7 @@ static void lay_out(shoal_layout *layout, const predict_model *model)
             (shoal_cell){"probabilities", SHOAL_CELL_ROW, 0, (size_t)model->classes * sizeof(double), false};
 }
 
-static int start(shoal_round **out, const void *untyped, const shoal_shape *shape)
+static int start_bayes_predict(shoal_round **out, const void *untyped, const shoal_shape *shape)
 {
     const bayes_predict_config *config = untyped;
     const predict_model header = {
@@ -131,7 +131,7 @@ static int start(shoal_round **out, const void *untyped, const shoal_shape *shap
 }
 
 /* A forged model may hold any numbers: they lead to wrong labels, and to no harm. */
-static int check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
+static int check_bayes_predict(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
 {
     const predict_model *model = round->model;
     shoal_layout expected;
@@ -147,8 +147,8 @@ static int check(const shoal_algorithm *self, const shoal_round *round, const sh
                             round->number);
 }
 
-static int check_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
-                        const shoal_shape *shape)
+static int check_result_bayes_predict(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
+                                      const shoal_shape *shape)
 {
     const predict_model *model = first->model;
     (void)self;
@@ -161,19 +161,20 @@ typedef struct prepared {
     const kernel_set *kernel;
 } prepared;
 
-static int prepare(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
+static int prepare_bayes_predict(void **inout, const shoal_round *round, const shoal_shape *shape,
+                                 const shoal_crew *crew)
 {
     int status = *inout ? SHOAL_OK : base_alloc(inout, 1, sizeof(prepared), "what rounds share");
     (void)round, (void)shape;
     return status == SHOAL_OK ? kernel_choose(&((prepared *)*inout)->kernel, crew->kernel) : status;
 }
 
-static void forget(void **inout)
+static void forget_bayes_predict(void **inout)
 {
     base_free(inout);
 }
 
-static size_t scratch_bytes(const shoal_round *round, const void *untyped, const shoal_shape *shape)
+static size_t scratch_bytes_bayes_predict(const shoal_round *round, const void *untyped, const shoal_shape *shape)
 {
     const predict_model *model = round->model;
     (void)untyped;
@@ -198,8 +199,8 @@ static void fill_outputs(double *restrict output, const predict_model *model, co
     }
 }
 
-static int map(shoal_partial *partial, const shoal_round *round, const void *untyped, const shoal_grain *grain,
-               const shoal_scratch *scratch)
+static int map_bayes_predict(shoal_partial *partial, const shoal_round *round, const void *untyped,
+                             const shoal_grain *grain, const shoal_scratch *scratch)
 {
     const predict_model *model = round->model;
     const kernel_dense64 *dense = &((const prepared *)untyped)->kernel->dense64;
@@ -224,8 +225,8 @@ static int map(shoal_partial *partial, const shoal_round *round, const void *unt
     return learn_note_not_finite(partial, PREDICT_BAD, grain);
 }
 
-static int update(shoal_round **next, shoal_result **out, const shoal_round *round, shoal_partial *merged,
-                  const shoal_shape *shape, const shoal_crew *crew, bool stop)
+static int update_bayes_predict(shoal_round **next, shoal_result **out, const shoal_round *round, shoal_partial *merged,
+                                const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     const predict_model *model = round->model;
     (void)next, (void)crew, (void)stop;
@@ -238,7 +239,7 @@ static int update(shoal_round **next, shoal_result **out, const shoal_round *rou
 
 /* ---- the learner ------------------------------------------------------------------------------------------------- */
 
-static int cost(shoal_cost *out, const void *untyped, const shoal_shape *shape)
+static int cost_bayes_predict(shoal_cost *out, const void *untyped, const shoal_shape *shape)
 {
     enum { ROUND_BYTES = 256, PARTIAL_BYTES = 28 }; /* names, numbers and a layout around them on the way */
     const bayes_predict_config *config = untyped;
@@ -265,13 +266,13 @@ const shoal_algorithm bayes_predict_algorithm = {
     .summary = "label rows by a model of naive Bayes",
     .config_size = sizeof(bayes_predict_config),
     .kernel_free = true,
-    .start = start,
-    .check = check,
-    .check_result = check_result,
-    .prepare = prepare,
-    .forget = forget,
-    .scratch_bytes = scratch_bytes,
-    .map = map,
-    .update = update,
-    .cost = cost,
+    .start = start_bayes_predict,
+    .check = check_bayes_predict,
+    .check_result = check_result_bayes_predict,
+    .prepare = prepare_bayes_predict,
+    .forget = forget_bayes_predict,
+    .scratch_bytes = scratch_bytes_bayes_predict,
+    .map = map_bayes_predict,
+    .update = update_bayes_predict,
+    .cost = cost_bayes_predict,
 };

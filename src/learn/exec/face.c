@@ -18,7 +18,7 @@ static const shoal_option inputs[] = {
     {0},
 };
 
-static void summarise(learn_lines *lines, const learn_ended *ended)
+static void summarise_exec(learn_lines *lines, const learn_ended *ended)
 {
     double objective = shoal_result_number(ended->result, "objective");
     if (!isnan(objective))
@@ -32,7 +32,7 @@ const learn_face learn_exec = {
     .runs_code = true,
     .inputs = inputs,
     .outputs = outputs,
-    .summarise = summarise,
+    .summarise = summarise_exec,
 };
 
 const learn_face learn_of_module = {
@@ -43,5 +43,5 @@ const learn_face learn_of_module = {
     .inputs = inputs,
     .outputs = outputs,
     .keeps_part = true,
-    .summarise = summarise,
+    .summarise = summarise_exec,
 };

@@ -37,7 +37,7 @@ static bool is_init_word(const char *text)
 }
 
 /* --init is a word or a file; what is neither was more likely a misspelt word than a missing file when it looks so. */
-static int check(const void *from, const learn_inputs *given)
+static int check_kmeans(const void *from, const learn_inputs *given)
 {
     const shoal_kmeans_config *config = from;
     const char *init = config->init;
@@ -106,7 +106,7 @@ static int read_model_centres(double **out, int64_t *rows, int64_t *columns, con
 }
 
 /* Loads the centres that --init names: a data file, in the units of the data, or a model. */
-static int settle(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
+static int settle_kmeans(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
 {
     shoal_kmeans_config *config = into;
     int64_t rows = 0, columns = 0;
@@ -315,7 +315,7 @@ static void chart(learn_chart *out, const learn_ended *ended)
 }
 
 /* For --json: all but the labels of the sample. */
-static int tell(shoal_result *facts, const learn_ended *ended)
+static int tell_kmeans(shoal_result *facts, const learn_ended *ended)
 {
     static const char *const names[] = {"ks", "objectives", "silhouettes", "calinski_harabasz", "iterations_by_k"};
     const shoal_tensor *sample = shoal_result_tensor(ended->result, "sample-labels");
@@ -333,7 +333,7 @@ static int tell(shoal_result *facts, const learn_ended *ended)
     return SHOAL_OK;
 }
 
-static void summarise(learn_lines *lines, const learn_ended *ended)
+static void summarise_kmeans(learn_lines *lines, const learn_ended *ended)
 {
     double computed = (double)ended->counter[0], skipped = (double)ended->counter[1];
     double iterations = shoal_result_number(ended->result, "iterations");
@@ -366,7 +366,7 @@ static const learn_output predictions[] = {
 };
 
 /* Any data file whose rows are centres is a model, too. */
-static int load(learn_applied *out, const learn_model_file *model, const char *path)
+static int load_kmeans(learn_applied *out, const learn_model_file *model, const char *path)
 {
     shoal_predict_config *config = out->config;
     int status = model ? read_metric(&config->metric, model) : SHOAL_OK;
@@ -420,7 +420,7 @@ static int score(shoal_result *facts, const learn_applied *applied, const shoal_
 static const learn_predictor predictor = {
     .algorithm = &shoal_kmeans_predict,
     .outputs = predictions,
-    .load = load,
+    .load = load_kmeans,
     .settle = settle_wanted,
     .shape = shape_all_distances,
     .summarise = summarise_labels,
@@ -498,13 +498,13 @@ const learn_face learn_kmeans = {
     .outputs = outputs,
     .keeps_part = true,
     .kept = "centres and labels are those",
-    .check = check,
+    .check = check_kmeans,
     .check_output = check_output,
     .start_file = start_file,
-    .settle = settle,
+    .settle = settle_kmeans,
     .start_from = start_from,
-    .summarise = summarise,
-    .tell = tell,
+    .summarise = summarise_kmeans,
+    .tell = tell_kmeans,
     .draw = draw,
     .chart = chart,
     .parts = parts,

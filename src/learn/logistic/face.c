@@ -24,7 +24,7 @@ static const char *start_file(const char **option, const void *config, const lea
 }
 
 /* Loads an earlier model, if there is one to start from. */
-static int settle(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
+static int settle_logistic(void *into, double *values[4], const learn_inputs *given, const learn_rows *about)
 {
     shoal_logistic_config *config = into;
     learn_model_file model = {0};
@@ -64,7 +64,7 @@ static const learn_output outputs[] = {
 
 static const char *const parts[] = {"weights", "intercept", "classes", NULL};
 
-static void summarise(learn_lines *lines, const learn_ended *ended)
+static void summarise_logistic(learn_lines *lines, const learn_ended *ended)
 {
     const shoal_result *result = ended->result;
     const shoal_tensor *weights = shoal_result_tensor(result, "weights");
@@ -92,7 +92,7 @@ static const learn_output predictions[] = {
 };
 
 /* Two classes have one row of weights, more have one each. */
-static int load(learn_applied *out, const learn_model_file *model, const char *path)
+static int load_logistic(learn_applied *out, const learn_model_file *model, const char *path)
 {
     shoal_logistic_predict_config *config = out->config;
     int status = learn_model_file_vector(&out->values[0], &config->classes_count, model, "classes");
@@ -137,7 +137,7 @@ static int tell_labels(shoal_result *facts, const learn_applied *applied, const 
 static const learn_predictor predictor = {
     .algorithm = &shoal_logistic_predict,
     .outputs = predictions,
-    .load = load,
+    .load = load_logistic,
     .settle = settle_wanted,
     .shape = shape_probabilities,
     .summarise = summarise_labels,
@@ -206,9 +206,9 @@ const learn_face learn_logistic = {
     .keeps_part = true,
     .kept = "the weights are those",
     .start_file = start_file,
-    .settle = settle,
+    .settle = settle_logistic,
     .learnt = learnt,
-    .summarise = summarise,
+    .summarise = summarise_logistic,
     .parts = parts,
     .annotate = learn_classes_annotate,
     .predictor = &predictor,

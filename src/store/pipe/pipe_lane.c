@@ -19,7 +19,7 @@ enum { FRAMES_AT_ONCE = 24, BYTES_AT_ONCE = 256 * 1024 };
 enum { SHORT_BYTES_MOST = 64 * 1024 * 1024 };
 
 /* Frames to be written by one call. */
-typedef struct plan {
+typedef struct writing_plan {
     struct planned {
         pipe_short *brief;    /* of the first lane, or */
         pipe_sending *sender; /* of a body: */
@@ -34,7 +34,7 @@ typedef struct plan {
     int parts;
     size_t size;
     uint64_t sent, asked; /* as speed's would be */
-} plan;
+} writing_plan;
 
 /* ---- the first lane ---------------------------------------------------------------------------------------------- */
 
@@ -150,13 +150,13 @@ static void drop_sender(pipe_link *link, pipe_sending *sender)
 
 /* ---- planning ---------------------------------------------------------------------------------------------------- */
 
-static void add_part(plan *plan, const void *bytes, size_t size)
+static void add_part(writing_plan *plan, const void *bytes, size_t size)
 {
     plan->part[plan->parts++] = (struct iovec){.iov_base = (void *)bytes, .iov_len = size};
     plan->size += size;
 }
 
-static void plan_short(plan *plan, pipe_link *link)
+static void plan_short(writing_plan *plan, pipe_link *link)
 {
     for (pipe_short *brief = link->first; brief; brief = brief->next) {
         if (plan->frames == FRAMES_AT_ONCE || plan->size >= BYTES_AT_ONCE)
@@ -177,7 +177,7 @@ static pipe_piece *next_piece(const pipe_sending *sender)
 
 /* Whether a frame of this length may go.  One that is beyond the window may when no credit was asked for that could
  * widen it later, and asks for it. */
-static bool fits_window(bool *asks, const plan *plan, const pipe_speed *speed, uint32_t length)
+static bool fits_window(bool *asks, const writing_plan *plan, const pipe_speed *speed, uint32_t length)
 {
     uint64_t under_way = plan->sent - speed->credited + length, unasked = plan->sent - plan->asked + length;
     bool full = under_way > speed->window;
@@ -185,7 +185,7 @@ static bool fits_window(bool *asks, const plan *plan, const pipe_speed *speed, u
     return !full || plan->asked <= speed->credited;
 }
 
-static bool plan_body(plan *plan, pipe_link *link, pipe_sending *sender)
+static bool plan_body(writing_plan *plan, pipe_link *link, pipe_sending *sender)
 {
     pipe_piece *piece = next_piece(sender);
     if (!piece)
@@ -213,7 +213,7 @@ static bool plan_body(plan *plan, pipe_link *link, pipe_sending *sender)
     return true;
 }
 
-static void plan_bodies(plan *plan, pipe_link *link)
+static void plan_bodies(writing_plan *plan, pipe_link *link)
 {
     pipe_sending *sender = link->turn;
     int frames = plan->frames, idle = 0;
@@ -273,7 +273,7 @@ static void keep_rest(pipe_link *link, const struct planned *frame, size_t taken
 }
 
 /* Counts what the system took. */
-static void commit_written(pipe_link *link, plan *plan, size_t written)
+static void commit_written(pipe_link *link, writing_plan *plan, size_t written)
 {
     int next = 0;
     size_t rest = link->rest_size - link->rest_at, from_rest = written < rest ? written : rest;
@@ -299,7 +299,7 @@ static void commit_written(pipe_link *link, plan *plan, size_t written)
 void pipe_lane_flush(pipe_link *link)
 {
     while (!link->failed && !link->gone && !link->blocked) {
-        plan plan;
+        writing_plan plan;
         plan.frames = plan.parts = 0;
         plan.size = 0;
         plan.sent = link->speed.sent;
