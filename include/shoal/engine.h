@@ -76,7 +76,13 @@ typedef struct shoal_run_options {
     /* Where those tensors of the result go, ended by one without a name; NULL: the result has memory of its own.  They
      * must outlast the result.  SHOAL_USAGE with ranks, and for memory of another size. */
     const shoal_row_memory *into;
+    const shoal_blobs *from, *to; /* as in shoal_crew; of this process, where there are ranks; NULL for none */
 } shoal_run_options;
+
+/* Blobs in a plain folder, or below the URL of a store, to be read, or to be written: then a folder that is missing is
+ * made.  A store is asked for `patience` seconds. */
+SHOAL_API int shoal_blobs_open(const shoal_blobs **out, const char *place, bool write, double patience);
+SHOAL_API void shoal_blobs_close(const shoal_blobs **blobs);
 
 /* Runs `algorithm` to its end.  `weights` has one value per row, or is NULL.  report and options may be NULL.  After a
  * failure *report is filled too, and *out is NULL. */

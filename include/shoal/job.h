@@ -74,6 +74,10 @@ typedef struct shoal_job_options {
     bool far;               /* some workers do not see this machine's files: rows there are uploaded */
     const shoal_code *code; /* what the learner needs besides itself, `codes` of them, at most SHOAL_CODE_MOST */
     int codes;
+    /* Where workers get the blobs that maps read: a folder of this machine, the URL of a store, or "" for those that
+     * the caller puts with shoal_job_put_blob; NULL: maps read none. */
+    const char *from;
+    bool puts;                /* maps put blobs: shoal_job_blobs gets them */
     const volatile int *stop; /* as in shoal_run_options: ends the upload with SHOAL_STOPPED */
     /* Called when the job is made, before anything of it is put, so that the caller can keep a note of it.  Any status
      * but SHOAL_OK ends the submission with that status.  May be NULL. */
@@ -100,6 +104,12 @@ SHOAL_API int shoal_job_submit(char id[SHOAL_JOB_ID_BYTES], shoal_store *store, 
 /* Puts the files that a job brings along: part of submitting, and repeated if a store forgot them. */
 SHOAL_API int shoal_job_put_code(shoal_store *store, const char *id, const shoal_code *code, int codes,
                                  int64_t deadline);
+
+/* Puts a blob for maps to get, of a job whose `from` is "".  Workers wait for those that are not there yet. */
+SHOAL_API int shoal_job_put_blob(shoal_store *store, const char *id, const char *name, const void *bytes, size_t size,
+                                 int64_t deadline);
+/* The blobs that maps of a job have put, to be read; they go with the job.  The store must last as long. */
+SHOAL_API int shoal_job_blobs(const shoal_blobs **out, shoal_store *store, const char *id, double patience);
 
 /* ---- working ----------------------------------------------------------------------------------------------------- */
 

@@ -156,6 +156,21 @@ typedef struct shoal_scratch {
 
 enum { SHOAL_COUNTERS = 4 };
 
+/* Blobs that maps read and write beside the rows, by name: photographs, and the shards that they are packed into.  They
+ * lie in a folder or in a store; a name is a path below it ("roses/a.jpg") whose segments are not empty, "." or "..".
+ * What is put must be a function of the round and the grain, since a grain may be mapped twice, also by two processes
+ * at once.  Every function may be called from any thread. */
+typedef struct shoal_blobs {
+    /* Gets a whole blob, which `release` frees.  SHOAL_ABSENT when there is none, SHOAL_MEMORY when it has more than
+     * `most` bytes, before they are read. */
+    int (*get)(const struct shoal_blobs *self, const char *name, int64_t most, void **bytes, size_t *size);
+    void (*release)(const struct shoal_blobs *self, void **bytes); /* accepts a NULL inside */
+    /* Puts one, which others see whole or not at all.  One of that name is replaced. */
+    int (*put)(const struct shoal_blobs *self, const char *name, const void *bytes, size_t size);
+    /* How many bytes a blob has.  SHOAL_ABSENT when there is none. */
+    int (*has)(const struct shoal_blobs *self, const char *name, int64_t *size);
+} shoal_blobs;
+
 /* Runs task(context, item, thread) for every item, in any order, on the threads the engine has. */
 typedef struct shoal_crew {
     int (*each)(const struct shoal_crew *self, int64_t items, int (*task)(void *context, int64_t item, int thread),
@@ -163,6 +178,9 @@ typedef struct shoal_crew {
     int threads;
     const char *kernel; /* the kernel set to compute with: "avx2", say; never NULL */
     const char *code;   /* the folder with the files that the run brings along (shoal_code); NULL when it brings none */
+    /* Blobs that maps may get, and where those go that they put; NULL when the run has none.  They last as long as the
+     * crew, so `prepare` may keep them for maps. */
+    const shoal_blobs *from, *to;
 } shoal_crew;
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */

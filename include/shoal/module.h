@@ -45,6 +45,7 @@ typedef struct shoal_setting {
     int64_t rows, columns; /* of the whole data set */
     int64_t sums, numbers; /* how many sums a round has, and numbers the model; 0 while they are being asked for */
     const struct shoal_params *params; /* what --params said; see shoal_param */
+    const shoal_blobs *from, *to;      /* of maps: --blobs-from and --blobs-to; NULL without; see shoal_setting_get */
 } shoal_setting;
 
 /* A number of --params by its name, `fallback` when there is none: --params '{"rate": 0.1}'.  true and false are 1 and
@@ -54,6 +55,13 @@ SHOAL_API double shoal_param(const shoal_setting *setting, const char *name, dou
 SHOAL_API int64_t shoal_param_list(const shoal_setting *setting, const char *name, const double **out);
 /* A text of --params, `fallback` when there is none. */
 SHOAL_API const char *shoal_param_text(const shoal_setting *setting, const char *name, const char *fallback);
+
+/* Gets a blob of --blobs-from, and puts one in --blobs-to: photographs, say, and what was made of them.  For map, which
+ * may be called twice for the same rows: what it puts must depend on these rows, the model and the parameters alone.
+ * SHOAL_OK, or a failure, which ends the run whatever map makes of it. */
+SHOAL_API int shoal_setting_get(const shoal_setting *setting, const char *name, void **bytes, size_t *size);
+SHOAL_API void shoal_setting_release(const shoal_setting *setting, void **bytes);
+SHOAL_API int shoal_setting_put(const shoal_setting *setting, const char *name, const void *bytes, size_t size);
 
 enum { SHOAL_MODULE_VERSION = 1 };
 

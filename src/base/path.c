@@ -85,6 +85,12 @@ void base_remove_folder(const char *path)
     (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+bool base_path_is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 /* ---- where things belong ----------------------------------------------------------------------------------------- */
 
 int base_user_path(char **out, base_place place, const char *name, const char *purpose)
@@ -156,4 +162,19 @@ const char *base_path_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+bool base_path_stays_below(const char *path)
+{
+    for (const char *at = path; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            return false;
+    for (;;) {
+        size_t length = strcspn(path, "/");
+        if (length == 0 || (length == 1 && path[0] == '.') || (length == 2 && path[0] == '.' && path[1] == '.'))
+            return false;
+        if (path[length] == '\0')
+            return true;
+        path += length + 1;
+    }
 }

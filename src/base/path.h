@@ -2,6 +2,7 @@
 #ifndef BASE_PATH_H
 #define BASE_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -22,6 +23,8 @@ int base_make_folders_above(const char *path, mode_t mode, base_making *making);
 
 /* Removes a folder with all that is in it, as far as that can be done; follows no links. */
 void base_remove_folder(const char *path);
+
+bool base_path_is_folder(const char *path);
 
 /* ---- where things belong ----------------------------------------------------------------------------------------- */
 
@@ -48,5 +51,8 @@ int base_open_temporary(const char **folder);
 
 /* What follows the last '/'. */
 const char *base_path_name(const char *path);
+/* Whether a path leads to a place below the folder it starts from: no segment is empty, "." or "..", and none holds a
+ * control character. */
+bool base_path_stays_below(const char *path);
 
 #endif

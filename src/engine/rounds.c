@@ -69,6 +69,7 @@ static int open_run(rounds_run *run)
     if (status == SHOAL_OK) {
         engine_mapper_bring(run->mapper, call->options->code);
         engine_mapper_into(run->mapper, call->options->into);
+        engine_mapper_blobs(run->mapper, call->options->from, call->options->to);
         status = engine_source_new(&run->source, call->data, &call->shape, begin, grains, call->threads, memory);
     }
     if (status == SHOAL_OK)

@@ -101,6 +101,12 @@ void engine_mapper_bring(engine_mapper *mapper, const char *code)
     mapper->crew.code = code;
 }
 
+void engine_mapper_blobs(engine_mapper *mapper, const shoal_blobs *from, const shoal_blobs *to)
+{
+    mapper->crew.from = from;
+    mapper->crew.to = to;
+}
+
 void engine_mapper_into(engine_mapper *mapper, const shoal_row_memory *into)
 {
     mapper->into = into;

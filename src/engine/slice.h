@@ -40,6 +40,9 @@ int64_t engine_mapper_scratch(const engine_mapper *mapper);
  * none. */
 void engine_mapper_bring(engine_mapper *mapper, const char *code);
 
+/* The blobs that maps get and put, as in shoal_crew; NULL, the default, for none. */
+void engine_mapper_blobs(engine_mapper *mapper, const shoal_blobs *from, const shoal_blobs *to);
+
 /* Where the rows of partials go that `into` names, as shoal_run_options.into has it; NULL, the default, for nowhere. */
 void engine_mapper_into(engine_mapper *mapper, const shoal_row_memory *into);
 

@@ -219,6 +219,11 @@ typedef struct learn_face {
     /* Optional.  Whole numbers that the model's metadata have besides, or instead of what they usually have. */
     void (*annotate)(shoal_result *facts, const learn_ended *ended);
 
+    /* Of learners whose maps get and put blobs (shoal_crew).  The name of the one that the map of a row gets, for
+     * workers that can't reach it; and the last one that is put, which lists all others.  NULL: it has none. */
+    int (*blob_of)(char **name, const void *row, const learn_rows *rows);
+    int (*list_blobs)(char **name, void **bytes, size_t *size, const learn_ended *ended);
+
     const learn_predictor *predictor; /* how its models are applied; NULL: they are not */
     const learn_probe *probe;         /* NULL: its speed can't be measured by itself */
 } learn_face;

@@ -183,14 +183,17 @@ static void forget_module(void **prepared)
 static int prepare_module(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
     module_ready *ready = NULL;
-    (void)crew;
     forget_module(prepared);
     int status = base_alloc(&ready, 1, sizeof *ready, "a module's setting");
     if (status < 0)
         return status;
     *prepared = ready;
     status = need_module(&ready->module);
-    return status == SHOAL_OK ? make_setting(&ready->setting, &ready->params, round->model, shape) : status;
+    if (status == SHOAL_OK)
+        status = make_setting(&ready->setting, &ready->params, round->model, shape);
+    ready->setting.from = crew->from;
+    ready->setting.to = crew->to;
+    return status;
 }
 
 static size_t align_up(size_t bytes)

@@ -20,6 +20,9 @@ struct shoal_params {
     char **texts; /* numbers as options read them; NULL until they are asked for */
     size_t count;
     _Atomic(const char *) misused, wanted; /* one that was asked for as something else than it is, and as what */
+    /* The first failure of a call that can't end a map: 0 for none, 1 while it is written, then its status. */
+    _Atomic int failure;
+    char failed[512];
 };
 
 static bool is_number(const json_t *value)
@@ -114,6 +117,9 @@ static void note_misuse(const shoal_params *params, const char *name, const char
 int learn_params_check(const shoal_params *params)
 {
     const char *name = atomic_load(&((shoal_params *)params)->misused);
+    int failure = atomic_load(&((shoal_params *)params)->failure);
+    if (failure < 0)
+        return shoal_fail(failure, "%s", params->failed);
     if (!name)
         return SHOAL_OK;
     return shoal_fail(SHOAL_USAGE, "--params: the module asks for '%s' as %s, and it is something else", name,
@@ -203,4 +209,43 @@ int learn_params_set(void *config, const shoal_option *table, shoal_params *para
         i++;
     }
     return status;
+}
+
+/* ---- blobs ------------------------------------------------------------------------------------------------------- */
+
+/* Of several threads that fail, one is heard. */
+static int note_failure(const shoal_setting *setting, int status)
+{
+    shoal_params *params = (shoal_params *)setting->params;
+    int none = 0;
+    if (status < 0 && atomic_compare_exchange_strong(&params->failure, &none, 1)) {
+        snprintf(params->failed, sizeof params->failed, "%s", shoal_error());
+        atomic_store(&params->failure, status);
+    }
+    return status;
+}
+
+static int fail_without(const char *option, const char *name)
+{
+    return shoal_fail(SHOAL_USAGE, "the module asks for the blob '%s': say where with %s", name, option);
+}
+
+int shoal_setting_get(const shoal_setting *setting, const char *name, void **bytes, size_t *size)
+{
+    *bytes = NULL;
+    *size = 0;
+    return note_failure(setting, setting->from ? setting->from->get(setting->from, name, INT64_MAX, bytes, size)
+                                               : fail_without("--blobs-from", name));
+}
+
+void shoal_setting_release(const shoal_setting *setting, void **bytes)
+{
+    if (*bytes)
+        setting->from->release(setting->from, bytes);
+}
+
+int shoal_setting_put(const shoal_setting *setting, const char *name, const void *bytes, size_t size)
+{
+    return note_failure(setting, setting->to ? setting->to->put(setting->to, name, bytes, size)
+                                             : fail_without("--blobs-to", name));
 }

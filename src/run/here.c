@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "predicted.h"
 #include "ranks.h"
+#include "blobs.h"
 #include "run.h"
 #include "function.h"
 #include "load.h"
@@ -67,6 +68,10 @@ int run_here(shoal_outcome *outcome)
                                  .checkpoint = outcome->checkpoint,
                                  .resume = request->ranks.resume,
                                  .into = request->into};
+    if (status == SHOAL_OK)
+        status = run_blobs_open(outcome);
+    options.from = outcome->blobs_from;
+    options.to = outcome->blobs_to;
     if (status == SHOAL_OK && run_is_first())
         status = run_trace_open(&outcome->trace, &request->trace);
     if (status < 0)

@@ -12,6 +12,7 @@
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/path.h"
 #include "data/data_address.h"
 #include "engine/store/job_code.h"
 #include "engine/store/job_roots.h"
@@ -58,6 +59,8 @@ static json_t *json_outputs(const shoal_request *request)
     for (const run_file *output = outputs.file; output->name; output++)
         if (output->path)
             base_json_put(&object, output->name + strlen("--"), json_path(output->path));
+    if (request->blobs.to)
+        base_json_put(&object, "blobs-to", json_path(request->blobs.to));
     if (request->trace.tensorboard)
         base_json_put(&object, "tensorboard", json_path(request->trace.tensorboard));
     return object;
@@ -132,6 +135,7 @@ int run_kept_fill(shoal_request *request, const run_kept_request *kept, const ch
     for (int i = 0; request->face->outputs[i].name; i++)
         request->output[i] = text_in(outputs, request->face->outputs[i].name);
     request->force = kept->own && json_is_true(json_object_get(kept->asked, "force"));
+    request->blobs.to = text_in(outputs, "blobs-to");
     request->trace.trace = text_in(outputs, "trace");
     request->trace.tensorboard = text_in(outputs, "tensorboard");
     int status = base_json_take_options(&request->reading, run_data_options, data);
@@ -373,10 +377,58 @@ int run_kept_root(char **out, const char *place)
     return status;
 }
 
-/* What workers that are started here would read: a file, or a blob of another store. */
-static const char *place_of(const job_spec *spec)
+/* What workers that are started here would read besides the job's own store: their rows, and blobs beside them. */
+typedef struct places {
+    const char *place[2];
+    bool in_store[2];
+    int count;
+} places;
+
+static places places_of(const job_spec *spec)
 {
-    return spec->source == JOB_FILE ? spec->place : spec->source == JOB_RANGES ? spec->store_url : NULL;
+    places of = {0};
+    if (spec->source == JOB_FILE || (spec->source == JOB_RANGES && spec->store_url)) {
+        of.in_store[of.count] = spec->source == JOB_RANGES;
+        of.place[of.count++] = spec->source == JOB_FILE ? spec->place : spec->store_url;
+    }
+    if (spec->from && spec->from[0]) {
+        of.in_store[of.count] = spec->from[0] != '/';
+        of.place[of.count++] = spec->from;
+    }
+    return of;
+}
+
+/* "A,B": what --data-root has to be for all of them; NULL for none. */
+static int list_roots(char **out, const places *of)
+{
+    int status = SHOAL_OK;
+    for (int i = 0; i < of->count && status == SHOAL_OK; i++) {
+        char *root = NULL, *longer = NULL;
+        status = run_kept_root(&root, of->place[i]);
+        if (status == SHOAL_OK)
+            status = base_format(&longer, "%s%s%s", *out ? *out : "", *out ? "," : "", root);
+        base_free(&root);
+        base_free(out);
+        *out = longer;
+    }
+    return status;
+}
+
+/* Leaves of the places those that may not be read. */
+static int keep_refused(places *of, const run_jobs *jobs, const shoal_job *about, const job_roots *roots)
+{
+    int kept = 0;
+    for (int i = 0; i < of->count; i++) {
+        int read = try_reading(of->place[i], of->in_store[i], jobs, roots);
+        if (read == SHOAL_DENIED) {
+            of->in_store[kept] = of->in_store[i];
+            of->place[kept++] = of->place[i];
+        } else if (read < 0 && !(read == SHOAL_INVALID && base_path_is_folder(of->place[i]))) {
+            return shoal_fail(read, "job %s: %s", about->id, shoal_error());
+        }
+    }
+    of->count = kept;
+    return SHOAL_OK;
 }
 
 /* All that workers would do which is not allowed, in one sentence, so that it can be allowed in one go. */
@@ -384,28 +436,23 @@ static int refuse_work(const run_jobs *jobs, const shoal_job *about, const char 
 {
     job_spec *spec = NULL;
     char *hashes = NULL, *root = NULL;
-    const char *place = NULL;
-    bool run = may_run(about, allow_code);
+    places of = {0};
     int status = run_kept_spec(&spec, jobs, about->id, about->spec);
-    if (status == SHOAL_OK)
-        place = place_of(spec);
-    if (place) {
-        int read = try_reading(place, spec->source == JOB_RANGES, jobs, roots);
-        if (read != SHOAL_DENIED)
-            place = NULL;
-        if (read < 0 && read != SHOAL_DENIED)
-            status = shoal_fail(read, "job %s: %s", about->id, shoal_error());
+    if (status == SHOAL_OK) {
+        of = places_of(spec);
+        status = keep_refused(&of, jobs, about, roots);
     }
-    if (status == SHOAL_OK && !run)
+    if (status == SHOAL_OK && !may_run(about, allow_code))
         status = run_code_hashes(&hashes, about);
-    if (status == SHOAL_OK && place)
-        status = run_kept_root(&root, place);
-    if (status == SHOAL_OK && (hashes || place))
-        status = shoal_fail(SHOAL_DENIED, "job %s was submitted elsewhere and %s%s%s%s; to allow that, give%s%s%s%s",
-                            about->id, hashes ? "brings code, which `shoal job show` lists" : "",
-                            hashes && place ? ", and " : "", place ? "its workers read " : "", place ? place : "",
-                            hashes ? " --allow-code " : "", hashes ? hashes : "", place ? " --data-root " : "",
-                            place ? root : "");
+    if (status == SHOAL_OK)
+        status = list_roots(&root, &of);
+    if (status == SHOAL_OK && (hashes || root))
+        status =
+            shoal_fail(SHOAL_DENIED, "job %s was submitted elsewhere and %s%s%s%s%s%s; to allow that, give%s%s%s%s",
+                       about->id, hashes ? "brings code, which `shoal job show` lists" : "",
+                       hashes && root ? ", and " : "", root ? "its workers read " : "", root ? of.place[0] : "",
+                       of.count > 1 ? " and " : "", of.count > 1 ? of.place[1] : "", hashes ? " --allow-code " : "",
+                       hashes ? hashes : "", root ? " --data-root " : "", root ? root : "");
     base_free(&root);
     base_free(&hashes);
     job_spec_free(&spec);
@@ -504,15 +551,20 @@ int run_code_hashes(char **out, const shoal_job *job)
     return status;
 }
 
-/* What a worker has to be allowed to read: the file's folder, or another store than the job's; NULL for nothing. */
+/* What a worker has to be allowed to read: folders, and other stores than the job's; NULL for nothing. */
 static int copy_worker_root(char **out, const run_jobs *jobs, const job_spec *spec)
 {
-    const char *place = place_of(spec);
-    bool own = false;
-    int status = SHOAL_OK;
-    if (place && spec->source == JOB_RANGES)
-        status = shoal_store_url_is_below(&own, place, shoal_store_describe(jobs->store).name);
-    return status == SHOAL_OK && place && !own ? run_kept_root(out, place) : status;
+    places of = places_of(spec);
+    int status = SHOAL_OK, kept = 0;
+    for (int i = 0; i < of.count && status == SHOAL_OK; i++) {
+        bool own = false;
+        if (of.in_store[i])
+            status = shoal_store_url_is_below(&own, of.place[i], shoal_store_describe(jobs->store).name);
+        if (!own)
+            of.place[kept++] = of.place[i];
+    }
+    of.count = kept;
+    return status == SHOAL_OK ? list_roots(out, &of) : status;
 }
 
 int run_worker_command(char **out, const run_jobs *jobs, const shoal_job *about)

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "blobs.h"
 #include "kept_request.h"
 
 int run_outcome_new(shoal_outcome **out, const shoal_request *request)
@@ -30,6 +31,7 @@ void shoal_outcome_free(shoal_outcome **inout)
     shoal_outcome *outcome = *inout;
     if (!outcome)
         return;
+    run_blobs_close(outcome);
     run_trace_discard(&outcome->trace);
     shoal_result_free(&outcome->result);
     if (!outcome->data_lent)

@@ -67,9 +67,10 @@ struct shoal_outcome {
     run_prediction predicted;
     /* On the way. */
     run_trace trace;
-    run_jobs jobs;                 /* the store that the job is in, open; all zero without one */
-    struct run_kept_request *kept; /* what a job that is resumed was submitted with; NULL otherwise */
-    shoal_request *own;            /* the request that was made of it */
+    const shoal_blobs *blobs_from, *blobs_to; /* open; NULL for none */
+    run_jobs jobs;                            /* the store that the job is in, open; all zero without one */
+    struct run_kept_request *kept;            /* what a job that is resumed was submitted with; NULL otherwise */
+    shoal_request *own;                       /* the request that was made of it */
     double started, load_seconds, write_seconds;
     char *checkpoint; /* of the run; NULL when there are none */
 };

@@ -7,6 +7,7 @@
 #include "outputs.h"
 
 #include "apply.h"
+#include "blobs.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/text.h"
@@ -341,6 +342,8 @@ int run_finish(shoal_outcome *outcome)
         return status;
     if (status == SHOAL_OK)
         status = place_trace(&moved, outcome);
+    if (status == SHOAL_OK)
+        status = run_blobs_finish(outcome);
     if (status == SHOAL_OK)
         status = run_trace_commit(&outcome->trace, shoal_result_number(outcome->result, "objective"));
     outcome->write_seconds = base_seconds() - started;

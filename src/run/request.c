@@ -7,6 +7,7 @@
 #include <shoal/run.h>
 
 #include "base/memory.h"
+#include "blobs.h"
 #include "engine/store/job_setup.h"
 #include "engine/store/job_tree.h"
 #include "launch/launch.h"
@@ -75,6 +76,8 @@ int run_request_groups(base_option_group groups[RUN_GROUPS_MOST], const learn_fa
     }
     if (face->runs_code)
         GROUP("Your function", &run_function_options, function);
+    if (run_has_blobs(face))
+        GROUP("Blobs", &run_blobs_options, blobs);
     if (face->algorithm->options)
         GROUP(face->options_title, &face->algorithm->options, config);
     if (face->inputs)

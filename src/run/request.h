@@ -71,6 +71,11 @@ typedef struct run_function {
     shoal_code file[SHOAL_CODE_MOST];
 } run_function;
 
+/* Where maps get blobs, and where those go that they put: folders, or URLs of stores; NULL for none. */
+typedef struct run_blobs {
+    const char *from, *to;
+} run_blobs;
+
 extern const shoal_option *const run_function_options;      /* of run_function: --exec, --send */
 extern const shoal_option *const run_data_options;          /* of shoal_data_options */
 extern const shoal_option *const run_rows_options;          /* the same without `missing`: rows stay as they are */
@@ -100,6 +105,7 @@ struct shoal_request {
     const char *output[LEARN_OUTPUTS_MOST]; /* paths, in the order of the face's list */
     bool force;                             /* outputs replace whatever has their names */
     data_picture_settings picture;
+    run_blobs blobs;
     run_trace_options trace;
     run_place place;
     run_ranks_options ranks;

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/parting.h"
 #include "base/pool.h"
+#include "blobs.h"
 #include "function.h"
 #include "engine/store/job_setup.h"
 #include "engine/store/job_spec.h"
@@ -492,6 +493,8 @@ static int submit(shoal_outcome *outcome)
                                  .far = away->ask->far,
                                  .code = outcome->function ? outcome->function->code.file : NULL,
                                  .codes = outcome->function ? outcome->function->code.count : 0,
+                                 .from = run_blobs_source(outcome),
+                                 .puts = request->blobs.to != NULL,
                                  .reduce = workers->reduce,
                                  .lease = workers->lease,
                                  .keep_rounds = workers->keep_rounds,
@@ -503,6 +506,8 @@ static int submit(shoal_outcome *outcome)
     run_may_stop(outcome, true);
     status = shoal_job_submit(away->id, outcome->jobs.store, outcome->algorithm, outcome->config, outcome->data,
                               outcome->weights, &options);
+    if (status == SHOAL_OK)
+        status = run_blobs_upload(outcome);
     run_may_stop(outcome, false);
     if (status < 0 && !away->id[0])
         run_jobs_forget(id);
@@ -547,6 +552,8 @@ int run_away_from_here(shoal_outcome *outcome)
                                          "if they reach the store by themselves: let it be a folder");
     if (status == SHOAL_OK && away->ask->count > 0)
         status = run_ask_program(outcome->request->program);
+    if (status == SHOAL_OK)
+        status = run_blobs_open(outcome);
     if (status == SHOAL_OK) /* of hosts behind ssh, who follows the job hears soon enough */
         status = run_hosts_can_start(away->ask, workers->ssh, workers->detach, outcome->request->watch.stop);
     if (status == SHOAL_OK)

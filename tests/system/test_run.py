@@ -651,6 +651,55 @@ def a_job_is_resumed(folder):
 
 
 @test
+def maps_read_and_write_blobs(folder):
+    """The same files from threads and workers, in folders and stores."""
+    for i in range(7):
+        folder.write(f"texts/{i}.txt", f"text number {i} " + "and so on " * i)
+    np.savetxt(folder("numbers.csv"), np.arange(7), fmt="%d")
+    run = ["run", f"{EXAMPLES}/texts.c", "numbers.csv", "--grain", "2", "--blobs-from", "texts", "--blobs-to"]
+    assert folder.succeeds(*run, "here", "--threads", "3").strip() == str(3 * 7 + 3 * 21)
+    folder.succeeds(*run, "away/too", "--workers", "local:2")
+    folder.succeeds(*run, "dir:st/above", "--workers", "local:2", "--store", "jobs")
+    folder.succeeds("store", "get", "-r", "dir:st/above", "fetched")
+    names = sorted(os.listdir(folder("here")))
+    assert names == [f"{i}.upper.txt" for i in range(7)], names
+    for name in names:
+        whole = open(folder(f"here/{name}")).read()
+        assert whole == open(folder(f"texts/{name[0]}.txt")).read().upper()
+        assert whole == open(folder(f"away/too/{name}")).read() == open(folder(f"fetched/{name}")).read()
+    assert sorted(os.listdir(folder("away/too"))) == names
+
+
+@test
+def blobs_that_can_not_be_had_are_told(folder):
+    folder.write("texts/0.txt", "one")
+    folder.write("file", "a plain file")
+    folder.write("rows/x", "")
+    folder.save("rows/numbers.npy", np.arange(2.0))
+    run = ["run", f"{EXAMPLES}/texts.c", "rows/numbers.npy"]
+    folder.fails(2, "say where with --blobs-from", run=run)
+    folder.fails(2, "say where with --blobs-to", run=[*run, "--blobs-from", "texts"])
+    folder.fails(1, "texts/1.txt: there is no such file", run=[*run, "--blobs-from", "texts", "--blobs-to", "out"])
+    folder.fails(1, "file: can't make the folder", run=[*run, "--blobs-from", "texts", "--blobs-to", "file"])
+    folder.fails(1, "absent: can't read", run=[*run, "--blobs-from", "absent", "--blobs-to", "out", "--workers", "1"])
+    # A worker that was started by hand reads only what it was told to.
+    folder.write("texts/1.txt", "two")
+    process = folder.start(*run, "--blobs-from", "texts", "--blobs-to", "out", "--store", "st", "--patience", "600")
+    try:
+        words = shlex.split(process.stderr.readline().partition("waiting for workers: shoal ")[2])
+        at = words.index("--data-root")
+        assert words[at + 1] == folder("rows") + "," + folder("texts"), words
+        narrow = [*words[:at + 1], folder("rows"), *words[at + 2:]]
+        folder.fails(1, "may not read the file", run=narrow)
+        folder.succeeds(*words)
+        assert process.wait(SECONDS) == 0, process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate()
+    assert open(folder("out/1.upper.txt")).read() == "TWO"
+
+
+@test
 def code_runs_only_where_it_is_trusted(folder):
     folder.save("d.npy", rows_of(500, 2))
     name = folder.succeeds("run", f"{EXAMPLES}/sum_rows.c", "d.npy", "-o", "b.npy", "--store", "st", "--detach").strip()

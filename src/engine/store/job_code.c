@@ -29,29 +29,13 @@ static const char files[] = "files/", command[] = "command";
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* No segment may be empty or lead elsewhere. */
-static bool stays_below(const char *path)
-{
-    for (;;) {
-        size_t length = strcspn(path, "/");
-        if (length == 0 || (length == 1 && path[0] == '.') || (length == 2 && path[0] == '.' && path[1] == '.'))
-            return false;
-        if (path[length] == '\0')
-            return true;
-        path += length + 1;
-    }
-}
-
 bool job_code_name_is_good(const char *name)
 {
     if (strlen(name) > JOB_CODE_NAME_MOST)
         return false;
-    for (const char *at = name; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 0x7f)
-            return false;
     if (strcmp(name, JOB_CODE_MODULE) == 0 || strcmp(name, command) == 0)
         return true;
-    return strncmp(name, files, strlen(files)) == 0 && stays_below(name + strlen(files));
+    return strncmp(name, files, strlen(files)) == 0 && base_path_stays_below(name + strlen(files));
 }
 
 bool job_code_allowed(const char *list, const char *sha256)

@@ -5,6 +5,7 @@
  *     jobs/ID/spec                          what to run
  *     jobs/ID/data/SLICE, .../weights/SLICE rows and weights that were uploaded
  *     jobs/ID/code/SHA256                   files that the job brings along
+ *     jobs/ID/from/NAME, .../to/NAME        blobs that maps get and put
  *     jobs/ID/want                          how many workers whoever starts them should keep up
  *     jobs/ID/round/R/model                 model of round R, R > 0, or the end; only if absent
  *     jobs/ID/round/R/kept   what rounds from R on keep for the next update (shoal_kept), where R brought something new

@@ -15,6 +15,7 @@
 #define JOB_RUN_H
 
 #include "engine/slice.h"
+#include "engine/store/job_blobs.h"
 #include "engine/store/job_code.h"
 #include "engine/store/job_decide.h"
 #include "engine/store/job_guess.h"
@@ -176,6 +177,7 @@ typedef struct job_run {
     engine_mapper *mapper;
     job_loader *loader;
     job_code_here code;
+    job_blobs blobs; /* what maps get and put */
     job_beat *beat;
     job_record record;
     job_members members;

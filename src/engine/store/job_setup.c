@@ -182,6 +182,26 @@ static int choose_source(job_spec *spec, shoal_store *store, const shoal_data *d
     return base_copy_text(&spec->place, spec->data_name);
 }
 
+/* Where blobs are, so that it means the same to every worker. */
+static int choose_from(job_spec *spec, const char *from)
+{
+    char *folder = NULL, *real = NULL;
+    if (from[0] == '\0')
+        return base_copy_text(&spec->from, from);
+    int status = shoal_store_url_folder(&folder, from);
+    if (status == SHOAL_OK && folder && !(real = realpath(folder, NULL)))
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", folder);
+    if (status == SHOAL_OK && real && !is_utf8(real))
+        status = shoal_fail(SHOAL_USAGE, "%s: workers can't be told of a folder whose name is not UTF-8", folder);
+    if (status == SHOAL_OK && real && strncmp(from, "dir:", 4) == 0)
+        status = base_format(&spec->from, "dir:%s", real);
+    else if (status == SHOAL_OK)
+        status = base_copy_text(&spec->from, real ? real : from);
+    free(real);
+    shoal_text_free(&folder);
+    return status;
+}
+
 /* ---- hashes ------------------------------------------------------------------------------------------------------ */
 
 typedef struct hashing {
@@ -294,6 +314,9 @@ static int choose_all(job_spec *spec, shoal_store *store, const shoal_algorithm 
         status = choose_source(spec, store, data, options->far);
     if (status == SHOAL_OK)
         status = job_code_list(spec, options->code, options->codes);
+    spec->puts = options->puts;
+    if (status == SHOAL_OK && options->from)
+        status = choose_from(spec, options->from);
     return status == SHOAL_OK ? hash_slices(spec, data, weights, options->stop) : status;
 }
 

@@ -28,6 +28,7 @@ void job_spec_free(job_spec **inout)
     for (int i = 0; i < spec->codes; i++)
         base_free(&spec->code[i].name);
     base_free(&spec->code);
+    base_free(&spec->from);
     base_free(&spec->slice);
     base_free(&spec->store_url);
     base_free(&spec->place);
@@ -148,7 +149,13 @@ static json_t *spec_json(const job_spec *spec)
                   "fingerprint", fingerprint, "data", data_json(spec), "slices", slices_json(spec), "reduce",
                   reduce_json(&spec->tree), "lease", spec->lease, "keep_rounds", (json_int_t)spec->keep_rounds,
                   "workers", (json_int_t)spec->workers, "created", spec->created, "settings", spec->settings);
-    if (json && spec->codes > 0 && json_object_set_new(json, "code", code_json(spec)) < 0) {
+    bool good = json != NULL;
+    if (good && spec->codes > 0)
+        good = json_object_set_new(json, "code", code_json(spec)) == 0;
+    if (good && (spec->from || spec->puts))
+        good =
+            json_object_set_new(json, "blobs", json_pack("{s:s?, s:b}", "from", spec->from, "puts", spec->puts)) == 0;
+    if (!good) {
         json_decref(json);
         json = NULL;
     }

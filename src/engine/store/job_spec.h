@@ -56,6 +56,10 @@ typedef struct job_spec {
     int codes;
     job_code *code;
 
+    /* Where blobs lie that maps get: an absolute folder, a URL, or "" for the job's own; NULL: they get none. */
+    char *from;
+    bool puts; /* maps put blobs, which the job keeps */
+
     int64_t slices;
     job_slice *slice; /* contiguous, in the order of their grains */
     job_tree tree;    /* how partials are reduced; its leaves are the slices */

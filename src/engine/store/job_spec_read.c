@@ -17,7 +17,7 @@
 
 /* That of 65536 slices with all hashes has 9 MB, and one comma per slice.  Every comma may become a value of forty
  * bytes when it is read. */
-enum { TEXT_MOST = 1 << 20, FIELDS_MOST = 16, JSON_MOST = 16 << 20, COMMAS_MOST = SHOAL_JOB_SLICES_MOST + (1 << 18) };
+enum { TEXT_MOST = 1 << 20, FIELDS_MOST = 20, JSON_MOST = 16 << 20, COMMAS_MOST = SHOAL_JOB_SLICES_MOST + (1 << 18) };
 
 /* One JSON object whose fields are taken one by one.  The first failure stays; after it all fields read as zero. */
 typedef struct fields {
@@ -247,6 +247,22 @@ static void read_code(job_spec *spec, fields *all)
     }
 }
 
+/* Folders are absolute, so that they mean the same to every worker. */
+static void read_blobs(job_spec *spec, fields *all)
+{
+    fields in = take_object(all, "blobs", "blobs.");
+    json_t *from = take_member(&in, "from");
+    const char *text = json_string_value(from);
+    spec->puts = take_truth(&in, "puts");
+    if (in.status == SHOAL_OK && !json_is_null(from) && (!text || json_string_length(from) > TEXT_MOST))
+        fail_field(&in, "from", "is not a text, or is too long");
+    if (in.status == SHOAL_OK && text && *text && *text != '/' && shoal_store_url_check(text) < 0)
+        fail_field(&in, "from", "is neither an absolute path nor the URL of a store");
+    if (in.status == SHOAL_OK && text)
+        in.status = base_copy_text(&spec->from, text);
+    end_object(&in, all);
+}
+
 static void read_slices(job_spec *spec, fields *all)
 {
     fields in = take_object(all, "slices", "slices.");
@@ -315,6 +331,8 @@ static int read_json(job_spec *spec, const char *id, json_t *json)
         read_reduce(spec, &all);
     if (all.status == SHOAL_OK && json_object_get(all.object, "code"))
         read_code(spec, &all);
+    if (all.status == SHOAL_OK && json_object_get(all.object, "blobs"))
+        read_blobs(spec, &all);
     spec->lease = take_real(&all, "lease", SHOAL_JOB_LEASE_LEAST, SHOAL_JOB_LEASE_MOST);
     spec->keep_rounds = take_integer(&all, "keep_rounds", 0, SHOAL_JOB_KEEP_ROUNDS_MOST);
     spec->workers = take_integer(&all, "workers", 0, SHOAL_JOB_SLOTS_MOST);

@@ -34,10 +34,14 @@ static const double patience_usual = 300;
 
 /* ---- what the other files ask ------------------------------------------------------------------------------------ */
 
+static double patience_of(const shoal_worker *worker)
+{
+    return worker->options.patience > 0 ? worker->options.patience : patience_usual;
+}
+
 int64_t job_deadline(const job_run *run)
 {
-    double patience = run->worker->options.patience;
-    return base_time_after(base_now(), patience > 0 ? patience : patience_usual);
+    return base_time_after(base_now(), patience_of(run->worker));
 }
 
 bool job_leaving(const job_run *run)
@@ -264,12 +268,15 @@ static int join(job_run *run)
         status = job_loader_new(&run->loader, run->spec, run->store, &loading);
     if (status == SHOAL_OK && (options->roles & SHOAL_ROLE_MAP))
         status = job_loader_check(run->loader);
+    if (status == SHOAL_OK && (options->roles & SHOAL_ROLE_MAP))
+        status = job_blobs_open(&run->blobs, run->spec, run->store, options, patience_of(run->worker));
     if (status == SHOAL_OK)
         status = job_find_model(&run->model, run);
     if (status < 0 || run->model->state != SHOAL_JOB_RUNNING)
         return status;
     engine_mapper_watch(run->mapper, &run->worker->leave);
     engine_mapper_bring(run->mapper, run->code.folder);
+    engine_mapper_blobs(run->mapper, engine_blobs_table(run->blobs.from), engine_blobs_table(run->blobs.to));
     fill_record(&run->record, run->worker);
     run->known_at = base_now();
     job_log(run, "joins job %s at round %lld with %d slot%s", run->spec->id, (long long)run->model->number,
@@ -315,6 +322,7 @@ static void release_run(job_run *run)
     job_members_release(&run->members);
     base_free(&run->drop);
     engine_mapper_free(&run->mapper);
+    job_blobs_release(&run->blobs);
     job_loader_free(&run->loader);
     job_code_release(&run->code);
 }

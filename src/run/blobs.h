@@ -1,0 +1,27 @@
+/* Blobs beside the rows of a run (shoal_blobs): where maps get them, and where those end up that they put.
+ *
+ * A run of this process, or of ranks, gets and puts them where the request says.  Maps of a job put them below the job,
+ * which all its workers can reach, and whoever follows the job copies them to their place.  What they get is read from
+ * where it is, if all workers see it, and otherwise put into the job's store first. */
+#ifndef RUN_BLOBS_H
+#define RUN_BLOBS_H
+
+#include "outcome.h"
+
+extern const shoal_option *const run_blobs_options; /* of run_blobs: --blobs-from, --blobs-to */
+
+/* Whether the learner's maps may get and put blobs. */
+bool run_has_blobs(const learn_face *face);
+/* Opens what the request names, so that a wrong name is told before the work. */
+int run_blobs_open(shoal_outcome *outcome);
+void run_blobs_close(shoal_outcome *outcome);
+
+/* What a job's `from` is (shoal_job_options); "" when run_blobs_upload has to put them. */
+const char *run_blobs_source(const shoal_outcome *outcome);
+/* Puts the blobs that the rows name into the job's store; SHOAL_USAGE if the learner can't tell which. */
+int run_blobs_upload(const shoal_outcome *outcome);
+
+/* Copies what a job's maps have put to its place, and puts the list of all, which comes last. */
+int run_blobs_finish(shoal_outcome *outcome);
+
+#endif
