@@ -147,7 +147,8 @@ int data_writer_open(data_writer **out, const data_writing *writing);
 int data_writer_rows(data_writer *writer, const void *rows, int64_t count);
 /* The same for rows that are text already. */
 int data_writer_text(data_writer *writer, const void *bytes, size_t size);
-/* Renames the file into place. */
+/* As data_sink_finish and data_sink_commit. */
+int data_writer_finish(data_writer *writer);
 int data_writer_commit(data_writer *writer);
 void data_writer_close(data_writer **writer);
 /* Whether the path is written as text.  *delimiter is what its ending asks for; 0 if `like` ends the same way, so that
@@ -174,6 +175,9 @@ typedef struct data_sink {
 /* Compressed by `codec`; NULL: as it is. */
 int data_sink_open(data_sink *sink, const char *path, const data_codec *codec);
 int data_sink_write(data_sink *sink, const void *bytes, size_t size);
+/* Optional, before committing: ends the compression and writes all there is, so that of several files none is renamed
+ * when the disk is full for another. */
+int data_sink_finish(data_sink *sink);
 /* Ends the compression and renames the file into place. */
 int data_sink_commit(data_sink *sink);
 /* Frees everything, and removes what was not committed. */

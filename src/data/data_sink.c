@@ -1,6 +1,8 @@
 /* Output that replaces its target when whole, compressed where wanted.  See data_internal.h. */
 #include "data_internal.h"
 
+#include <errno.h>
+
 #include "base/memory.h"
 
 enum { OUTPUT_BYTES = 128 << 10 };
@@ -57,6 +59,22 @@ int data_sink_write(data_sink *sink, const void *bytes, size_t size)
     return size > 0 ? encode_some(sink, bytes, size, false) : SHOAL_OK;
 }
 
+static void encoding_free(data_sink *sink)
+{
+    if (sink->encoding)
+        sink->encoding->coder->encode_free(&sink->encoding->state);
+    base_free(&sink->encoding);
+}
+
+int data_sink_finish(data_sink *sink)
+{
+    int status = sink->encoding ? encode_some(sink, "", 0, true) : SHOAL_OK;
+    encoding_free(sink);
+    if (status == SHOAL_OK && fflush(base_output_stream(sink->output)) != 0)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", sink->path);
+    return status;
+}
+
 int data_sink_commit(data_sink *sink)
 {
     int status = sink->encoding ? encode_some(sink, "", 0, true) : SHOAL_OK;
@@ -65,8 +83,6 @@ int data_sink_commit(data_sink *sink)
 
 void data_sink_close(data_sink *sink)
 {
-    if (sink->encoding)
-        sink->encoding->coder->encode_free(&sink->encoding->state);
-    base_free(&sink->encoding);
+    encoding_free(sink);
     base_output_discard(&sink->output);
 }

@@ -459,6 +459,11 @@ int data_writer_text(data_writer *writer, const void *bytes, size_t size)
     return data_sink_write(&writer->sink, bytes, size);
 }
 
+int data_writer_finish(data_writer *writer)
+{
+    return data_sink_finish(&writer->sink);
+}
+
 int data_writer_commit(data_writer *writer)
 {
     return data_sink_commit(&writer->sink);

@@ -226,6 +226,8 @@ int data_split_write(data_split *split)
     base_default_arithmetic();
     int status = deal_rows(&self);
     for (int i = 0; i < split->parts && status == SHOAL_OK; i++)
+        status = data_writer_finish(split->part[i].writer);
+    for (int i = 0; i < split->parts && status == SHOAL_OK; i++)
         status = data_writer_commit(split->part[i].writer);
     fesetenv(&callers);
     data_buffer_release(&self.held);

@@ -34,10 +34,19 @@ def fill():
     for name in ("out.csv", "out.csv.gz", "out.npy", "out.idx"):
         fails("data", "convert", DATA, name)
         assert os.listdir(".") == ["labels.npy"], os.listdir(".")
+    for name in ("out.csv", "out.tsv.gz", "out.npy"):
+        fails("data", "shuffle", DATA, name)
+        assert os.listdir(".") == ["labels.npy"], os.listdir(".")
     fails("kmeans", "gen:uniform?rows=400&cols=400", "-k", "40", "--iterations", "1", "--quiet", "--model",
           "m.safetensors")
     assert os.listdir(".") == ["labels.npy"], os.listdir(".")
     with tempfile.TemporaryDirectory(prefix="shoal-store-") as elsewhere: # a disk that has room
+        while subprocess.run(["sh", "-c", "head -c 4096 /dev/zero >>filler 2>/dev/null"]).returncode == 0:
+            pass # until not a page is free
+        for name in ("test.npy", "test.csv", "test.csv.gz"):
+            fails("data", "split", "gen:uniform?rows=8&cols=1", f"{elsewhere}/train.npy", name)
+            assert os.listdir(elsewhere) == [], os.listdir(elsewhere) # neither file without the other
+        os.remove("filler")
         for name in ("a", "b"):
             with open(f"{elsewhere}/{name}", "wb") as file:
                 file.write(os.urandom(100000))
