@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "image_kind.h"
 
 int data_image_set_size(data_image *out, const data_image_input *input, uint64_t height, uint64_t width)
 {
@@ -27,45 +28,61 @@ int data_image_set_size(data_image *out, const data_image_input *input, uint64_t
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static bool starts_with(const unsigned char *head, size_t size, const char *magic, size_t length)
+int data_image_fail_foreign(const unsigned char *head, size_t size, const char *path, const char *neither)
 {
-    return size >= length && memcmp(head, magic, length) == 0;
+    const char *kind = data_image_foreign(head, size);
+    if (size == 0)
+        return shoal_fail(SHOAL_INVALID, "%s: the file is empty", path);
+    if (kind)
+        return shoal_fail(SHOAL_INVALID, "%s: %s, %s", path, kind, neither);
+    return shoal_fail(SHOAL_INVALID, "%s: %s", path, neither);
 }
 
-static int fail_foreign(const char *path)
+static int read_picture(data_image *out, const unsigned char *head, size_t size, const data_image_input *input)
 {
-    return shoal_fail(SHOAL_INVALID, "%s: neither PNG, JPEG nor .npy", path);
+    switch (data_image_kind_of(head, size)) {
+    case DATA_IMAGE_PNG_FILE: return data_image_read_png(out, input);
+    case DATA_IMAGE_JPEG_FILE: return data_image_read_jpeg(out, input);
+    default: return data_image_fail_foreign(head, size, input->path, "neither PNG, JPEG nor .npy");
+    }
 }
 
-/* Reads the picture or, when the bytes are those of an array, returns SHOAL_OK with *array set. */
+static bool is_array(const unsigned char *head, size_t size)
+{
+    return size >= 6 && (memcmp(head, "\x93NUMPY", 6) == 0 || memcmp(head, "\x1f\x8b\x08", 3) == 0);
+}
+
+/* Reads the picture or, when the bytes are those of an array and that is wanted, returns SHOAL_OK with *array set. */
 static int read_stream(data_image *out, bool *array, const data_image_input *input)
 {
-    unsigned char head[8];
+    unsigned char head[DATA_IMAGE_HEAD];
     size_t size = fread(head, 1, sizeof head, input->stream);
     if (ferror(input->stream))
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", input->path);
-    if (size == 0)
-        return shoal_fail(SHOAL_INVALID, "%s: the file is empty", input->path);
-    *array = starts_with(head, size, "\x93NUMPY", 6) || starts_with(head, size, "\x1f\x8b\x08", 3);
-    if (*array)
+    if (array && is_array(head, size)) {
+        *array = true;
         return SHOAL_OK;
+    }
     if (fseek(input->stream, 0, SEEK_SET) < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", input->path);
-    if (starts_with(head, size, "\x89PNG\r\n\x1a\n", 8))
-        return data_image_read_png(out, input);
-    if (starts_with(head, size, "\xff\xd8\xff", 3))
-        return data_image_read_jpeg(out, input);
-    return fail_foreign(input->path);
+    return read_picture(out, head, size, input);
 }
 
 int data_image_read(data_image *out, FILE *stream, int64_t bytes, const char *path, data_image_want want)
 {
-    const data_image_input input = {stream, bytes, path, want};
-    bool array = false;
+    const data_image_input input = {.stream = stream, .bytes = bytes, .path = path, .want = want};
     *out = (data_image){0};
-    int status = read_stream(out, &array, &input);
-    if (status == SHOAL_OK && array)
-        status = fail_foreign(path);
+    int status = read_stream(out, NULL, &input);
+    if (status < 0)
+        data_image_release(out);
+    return status;
+}
+
+int data_image_read_memory(data_image *out, const void *memory, size_t bytes, const char *path, data_image_want want)
+{
+    const data_image_input input = {.memory = memory, .bytes = (int64_t)bytes, .path = path, .want = want};
+    *out = (data_image){0};
+    int status = read_picture(out, memory, bytes, &input);
     if (status < 0)
         data_image_release(out);
     return status;

@@ -7,7 +7,8 @@
  *
  * What a file is, its first bytes say, never its name.  A header is believed only as far as the bytes behind it could
  * bear it out, so that a short file can't ask for a lot of memory.  A file that is cut off or damaged is SHOAL_INVALID
- * with a sentence that names it, also where its decoder would go on with grey. */
+ * with a sentence that names it, also where its decoder would go on with grey; only the end marker of a JPEG may be
+ * missing. */
 #ifndef DATA_IMAGE_H
 #define DATA_IMAGE_H
 
@@ -37,8 +38,9 @@ typedef struct data_image {
 /* Reads no more than the header: sizes, not channels. */
 int data_image_probe(data_image *out, const char *path);
 int data_image_load(data_image *out, const char *path, data_image_want want);
-/* The same for the PNG or JPEG in a stream of `bytes` bytes. */
+/* The same for the PNG or JPEG in a stream of `bytes` bytes, or in memory. */
 int data_image_read(data_image *out, FILE *stream, int64_t bytes, const char *path, data_image_want want);
+int data_image_read_memory(data_image *out, const void *memory, size_t bytes, const char *path, data_image_want want);
 void data_image_release(data_image *image);
 
 /* A square of one image. */
@@ -55,7 +57,8 @@ int data_image_cut(double *out, const data_image *image, const data_cut *cut, do
 /* ---- what the readers of formats share --------------------------------------------------------------------------- */
 
 typedef struct data_image_input {
-    FILE *stream; /* at its first byte */
+    FILE *stream;                /* at its first byte; NULL when all bytes are in memory */
+    const unsigned char *memory; /* there */
     int64_t bytes;
     const char *path;
     data_image_want want;
@@ -63,6 +66,10 @@ typedef struct data_image_input {
 
 /* Checks what a header claims, and sets the size. */
 int data_image_set_size(data_image *out, const data_image_input *input, uint64_t height, uint64_t width);
+
+/* Fails for what is neither a PNG nor a JPEG, and names it where its first bytes tell; `neither` says what it
+ * should be. */
+int data_image_fail_foreign(const unsigned char *head, size_t size, const char *path, const char *neither);
 
 int data_image_read_png(data_image *out, const data_image_input *input);
 int data_image_read_jpeg(data_image *out, const data_image_input *input);

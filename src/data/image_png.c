@@ -16,6 +16,7 @@ typedef struct reader {
     png_infop info;
     int status;         /* of a failure that has its message already */
     bool out_of_memory; /* an allocation failed, whatever libpng made of that */
+    int64_t at;         /* the next byte in memory */
     char reason[128];   /* what libpng said */
 } reader;
 
@@ -50,8 +51,14 @@ static void on_free(png_structp png, png_voidp block)
 static void on_read(png_structp png, png_bytep out, size_t size)
 {
     reader *in = png_get_io_ptr(png);
-    if (fread(out, 1, size, in->input->stream) != size)
-        png_error(png, ferror(in->input->stream) ? "it can't be read to its end" : "the file is cut off");
+    const data_image_input *input = in->input;
+    if (!input->stream) {
+        if ((uint64_t)size > (uint64_t)(input->bytes - in->at))
+            png_error(png, "the file is cut off");
+        memcpy(out, input->memory + in->at, size);
+        in->at += (int64_t)size;
+    } else if (fread(out, 1, size, input->stream) != size)
+        png_error(png, ferror(input->stream) ? "it can't be read to its end" : "the file is cut off");
 }
 
 /* Deflate makes at most 1032 bytes of one, so that a greater claim can't be true. */

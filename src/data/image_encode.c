@@ -1,0 +1,167 @@
+/* JPEG files in memory.  See image_encode.h.  libjpeg leaves by longjmp, so what must survive it is in the writer. */
+#include "image_encode.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+#include "base/memory.h"
+#include "image_huffman.h"
+
+struct data_jpeg_writer {
+    struct jpeg_error_mgr errors; /* first: libjpeg hands out pointers to it */
+    jmp_buf leave;
+    struct jpeg_compress_struct jpeg;
+    struct jpeg_destination_mgr out;
+    unsigned char *bytes;
+    size_t room;
+    int status; /* of a failure that has its message already */
+    char reason[JMSG_LENGTH_MAX];
+};
+
+static void on_error(j_common_ptr jpeg)
+{
+    data_jpeg_writer *writer = (data_jpeg_writer *)jpeg->err;
+    jpeg->err->format_message(jpeg, writer->reason);
+    longjmp(writer->leave, 1);
+}
+
+static void on_message(j_common_ptr jpeg, int level)
+{
+    (void)jpeg;
+    (void)level;
+}
+
+/* ---- where the bytes go ------------------------------------------------------------------------------------------ */
+
+/* Makes the buffer twice as large; libjpeg writes behind the first `used` bytes. */
+static void grow(data_jpeg_writer *writer, size_t used)
+{
+    enum { FIRST = 1 << 16 };
+    const size_t room = writer->room ? 2 * writer->room : FIRST;
+    writer->status = base_grow(&writer->bytes, writer->room, room, 1, "an image");
+    if (writer->status < 0)
+        longjmp(writer->leave, 1);
+    writer->room = room;
+    writer->out.next_output_byte = writer->bytes + used;
+    writer->out.free_in_buffer = room - used;
+}
+
+static void on_start(j_compress_ptr jpeg)
+{
+    data_jpeg_writer *writer = jpeg->client_data;
+    writer->out.next_output_byte = writer->bytes;
+    writer->out.free_in_buffer = writer->room;
+    if (!writer->bytes)
+        grow(writer, 0);
+}
+
+static boolean on_full(j_compress_ptr jpeg)
+{
+    data_jpeg_writer *writer = jpeg->client_data;
+    grow(writer, writer->room);
+    return TRUE;
+}
+
+static void on_end(j_compress_ptr jpeg)
+{
+    (void)jpeg;
+}
+
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
+
+static void create(data_jpeg_writer *writer)
+{
+    struct jpeg_compress_struct *jpeg = &writer->jpeg;
+    jpeg->err = jpeg_std_error(&writer->errors);
+    writer->errors.error_exit = on_error;
+    writer->errors.emit_message = on_message;
+    jpeg->client_data = writer;
+    jpeg_create_compress(jpeg);
+    writer->out = (struct jpeg_destination_mgr){
+        .init_destination = on_start, .empty_output_buffer = on_full, .term_destination = on_end};
+    jpeg->dest = &writer->out;
+}
+
+static void set_table(j_compress_ptr jpeg, JHUFF_TBL **out, const data_huffman_table *table)
+{
+    if (!*out)
+        *out = jpeg_alloc_huff_table((j_common_ptr)jpeg);
+    memcpy((*out)->bits, table->counts, sizeof table->counts);
+    memcpy((*out)->huffval, table->values, sizeof table->values);
+    (*out)->sent_table = FALSE;
+}
+
+static void set(j_compress_ptr jpeg, const data_image_recipe *recipe)
+{
+    const int factor = recipe->chroma == DATA_IMAGE_420 ? 2 : 1;
+    jpeg->image_height = (JDIMENSION)recipe->height;
+    jpeg->image_width = (JDIMENSION)recipe->width;
+    jpeg->input_components = 3;
+    jpeg->in_color_space = JCS_RGB;
+    jpeg_set_defaults(jpeg);
+    jpeg_set_quality(jpeg, recipe->quality, TRUE);
+    jpeg->dct_method = JDCT_ISLOW;
+    jpeg->comp_info[0].h_samp_factor = jpeg->comp_info[0].v_samp_factor = factor;
+    jpeg->optimize_coding = recipe->huffman == DATA_IMAGE_BEST;
+    for (int i = 0; i < 2; i++) {
+        set_table(jpeg, &jpeg->dc_huff_tbl_ptrs[i], &data_huffman_dc[i]);
+        set_table(jpeg, &jpeg->ac_huff_tbl_ptrs[i], &data_huffman_ac[i]);
+    }
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+/* Everything that may longjmp.  No local of this function changes after setjmp. */
+static int encode(data_jpeg_writer *writer, const data_image_recipe *recipe, const unsigned char *pixels,
+                  const char *name)
+{
+    j_compress_ptr jpeg = &writer->jpeg;
+    if (setjmp(writer->leave)) {
+        if (writer->status < 0)
+            return writer->status;
+        if (jpeg->err->msg_code == JERR_OUT_OF_MEMORY)
+            return shoal_fail(SHOAL_MEMORY, "%s: out of memory for an image", name);
+        return shoal_fail(SHOAL_INVALID, "%s: can't be made a JPEG image: %s", name, writer->reason);
+    }
+    if (!jpeg->mem)
+        create(writer);
+    set(jpeg, recipe);
+    jpeg_start_compress(jpeg, TRUE);
+    while (jpeg->next_scanline < jpeg->image_height) {
+        JSAMPROW row = (JSAMPROW)(uintptr_t)(pixels + 3 * (size_t)jpeg->next_scanline * jpeg->image_width);
+        (void)jpeg_write_scanlines(jpeg, &row, 1);
+    }
+    jpeg_finish_compress(jpeg);
+    return SHOAL_OK;
+}
+
+int data_jpeg_encode(const unsigned char **bytes, size_t *size, data_jpeg_writer *writer,
+                     const data_image_recipe *recipe, const unsigned char *pixels, const char *name)
+{
+    writer->status = SHOAL_OK;
+    int status = encode(writer, recipe, pixels, name);
+    if (status < 0) /* perhaps it is half made */
+        jpeg_destroy_compress(&writer->jpeg);
+    *bytes = writer->bytes;
+    *size = writer->room - writer->out.free_in_buffer;
+    return status;
+}
+
+int data_jpeg_writer_new(data_jpeg_writer **out)
+{
+    return base_alloc(out, 1, sizeof **out, "an image");
+}
+
+void data_jpeg_writer_free(data_jpeg_writer **writer)
+{
+    if (*writer) {
+        jpeg_destroy_compress(&(*writer)->jpeg);
+        base_free(&(*writer)->bytes);
+    }
+    base_free(writer);
+}

@@ -1,0 +1,92 @@
+/* JPEG, row by row.  See image_jpeg_rows.h.
+ *
+ * Of pixels that the crop leaves out only the Huffman codes are read, which tells whether the file is whole.  Beside an
+ * edge of what is decoded colours are interpolated as at an edge of the image, so a few pixels more are decoded than
+ * are needed. */
+#include "image_jpeg_rows.h"
+
+#include "base/memory.h"
+#include "image_jpeg.h"
+
+enum { MARGIN = 8, ROWS_MARGIN = 32 };
+
+int data_jpeg_reader_new(jpeg_reader **out)
+{
+    return base_alloc(out, 1, sizeof **out, "an image");
+}
+
+void data_jpeg_reader_free(jpeg_reader **reader)
+{
+    if (*reader)
+        jpeg_destroy_decompress(&(*reader)->jpeg);
+    base_free(reader);
+}
+
+/* Leaves out columns on both sides.  Returns the first one that remains. */
+static int64_t crop_columns(struct jpeg_decompress_struct *jpeg, const data_image_axis *columns)
+{
+    const int64_t from = columns->from - MARGIN, past = columns->past + MARGIN;
+    JDIMENSION left = from > 0 ? (JDIMENSION)from : 0;
+    JDIMENSION width = (past < jpeg->output_width ? (JDIMENSION)past : jpeg->output_width) - left;
+    if (width < jpeg->output_width)
+        jpeg_crop_scanline(jpeg, &left, &width);
+    return left;
+}
+
+static void skip_to(struct jpeg_decompress_struct *jpeg, int64_t row)
+{
+    if (row > jpeg->output_scanline)
+        (void)jpeg_skip_scanlines(jpeg, (JDIMENSION)row - jpeg->output_scanline);
+}
+
+static void read_rows(jpeg_reader *in, data_resampler *out)
+{
+    struct jpeg_decompress_struct *jpeg = &in->jpeg;
+    const bool inks = jpeg->out_color_space == JCS_CMYK;
+    const int64_t left = crop_columns(jpeg, &out->columns), pixels = out->columns.past - out->columns.from;
+    JSAMPARRAY rows = jpeg->mem->alloc_sarray((j_common_ptr)jpeg, JPOOL_IMAGE, 4 * jpeg->output_width, 1);
+    unsigned char *needed = rows[0] + 4 * (out->columns.from - left);
+    skip_to(jpeg, out->rows.from - ROWS_MARGIN);
+    while (jpeg->output_scanline < out->rows.past) {
+        const bool is_needed = jpeg->output_scanline >= out->rows.from;
+        (void)jpeg_read_scanlines(jpeg, rows, 1);
+        if (is_needed && inks)
+            data_jpeg_print_inks(needed, 4, needed, pixels);
+        if (is_needed)
+            data_resample_row(out, needed);
+    }
+    skip_to(jpeg, (int64_t)jpeg->output_height - 1); /* skipping the last row would skip all codes, too */
+    if (jpeg->output_scanline < jpeg->output_height)
+        (void)jpeg_read_scanlines(jpeg, rows, 1);
+    data_jpeg_check_whole(in);
+}
+
+/* Everything that may longjmp.  No local of this function changes after setjmp. */
+static int decode(jpeg_reader *in, data_resampler *out, data_image_shape *shape, const data_image_input *input)
+{
+    data_image header = {0};
+    if (setjmp(in->leave))
+        return data_jpeg_fail(in);
+    data_jpeg_begin(in, input);
+    in->status = data_jpeg_read_header(in, &header);
+    if (in->status < 0)
+        return in->status;
+    shape->source_height = in->jpeg.image_height;
+    shape->source_width = in->jpeg.image_width;
+    in->status = data_resample_begin(out, shape);
+    if (in->status < 0)
+        return in->status;
+    data_jpeg_start(in, JCS_EXT_RGBX);
+    read_rows(in, out);
+    return SHOAL_OK;
+}
+
+int data_jpeg_resample(jpeg_reader *in, data_resampler *out, data_image_shape *shape, const data_image_input *input)
+{
+    int status = decode(in, out, shape, input);
+    if (status == SHOAL_MEMORY) /* perhaps it is half made */
+        jpeg_destroy_decompress(&in->jpeg);
+    else
+        jpeg_abort_decompress(&in->jpeg);
+    return status;
+}

@@ -1,0 +1,243 @@
+/* Resizing and cropping, row by row.  See image_resample.h.
+ *
+ * A row of the source is converted to floats, narrowed to the item's columns, and kept until the last row of the item
+ * that needs it is made.  Pixels are vectors of four floats, so that the compiler need not find them. */
+#include "image_resample.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+typedef data_image_lanes lanes;
+
+int data_image_room_get(data_image_room *room, int64_t count, size_t size)
+{
+    size_t bytes;
+    if (!base_multiply(&bytes, (size_t)count, size))
+        bytes = SIZE_MAX;
+    if (room->block && room->size >= bytes)
+        return SHOAL_OK;
+    base_free(&room->block);
+    room->size = 0;
+    int status = base_alloc_unset(&room->block, bytes, 1, "an image");
+    if (status == SHOAL_OK)
+        room->size = bytes;
+    return status;
+}
+
+/* ---- geometry ---------------------------------------------------------------------------------------------------- */
+
+data_image_cover data_image_cover_of(const data_image_shape *shape)
+{
+    const int64_t h = shape->source_height, w = shape->source_width;
+    data_image_cover cover = {.height = shape->height, .width = shape->width};
+    if (w * shape->height < h * shape->width)
+        cover.height = h * shape->width / w;
+    else
+        cover.width = w * shape->height / h;
+    cover.top = (cover.height - shape->height) / 2;
+    cover.left = (cover.width - shape->width) / 2;
+    return cover;
+}
+
+/* Pixels offset to offset + side of `size` that `source` are resized to. */
+typedef struct stretch {
+    int64_t source, size, offset;
+    int side;
+} stretch;
+
+/* The two neighbours of a pixel's centre and the share of the second, exactly as tf.image.resize computes them. */
+static void place_tf(data_image_axis *axis, const stretch *by)
+{
+    const float scale = (float)by->source / (float)by->size;
+    for (int i = 0; i < by->side; i++) {
+        const float at = ((float)(by->offset + i) + 0.5f) * scale - 0.5f, below = floorf(at);
+        int64_t first = (int64_t)below;
+        axis->weights[i] = at - below;
+        axis->count[i] = 2;
+        if (first < 0 || first >= by->source - 1) { /* beyond an edge there is one */
+            first = first < 0 ? 0 : by->source - 1;
+            axis->weights[i] = 0;
+            axis->count[i] = 1;
+        }
+        axis->first[i] = (int32_t)first;
+    }
+}
+
+/* The pixels below a triangle around a pixel's centre, as wide as the scale, and their shares. */
+static void place_antialias(data_image_axis *axis, const stretch *by)
+{
+    const double scale = (double)by->source / (double)by->size, reach = scale > 1 ? scale : 1;
+    for (int i = 0; i < by->side; i++) {
+        const double centre = ((double)(by->offset + i) + 0.5) * scale;
+        float *weights = axis->weights + (int64_t)i * axis->most;
+        int64_t first = (int64_t)floor(centre - reach + 0.5), past = (int64_t)floor(centre + reach + 0.5);
+        double sum = 0;
+        first = first < 0 ? 0 : first;
+        past = past > by->source ? by->source : past;
+        axis->first[i] = (int32_t)first;
+        axis->count[i] = (int32_t)(past - first);
+        for (int64_t x = first; x < past; x++)
+            sum += fmax(0, 1 - fabs((double)x + 0.5 - centre) / reach);
+        for (int64_t x = first; x < past; x++)
+            weights[x - first] = (float)(fmax(0, 1 - fabs((double)x + 0.5 - centre) / reach) / sum);
+    }
+}
+
+static int place(data_image_axis *axis, data_image_resize resize, const stretch *by)
+{
+    const double scale = (double)by->source / (double)by->size;
+    const int64_t most = 2 * (int64_t)ceil(scale > 1 ? scale : 1) + 2;
+    const bool tf = resize == DATA_IMAGE_TF;
+    axis->most = tf ? 2 : (int)(most < by->source ? most : by->source);
+    int status = data_image_room_get(&axis->memory, (int64_t)by->side * (2 + (tf ? 1 : axis->most)), sizeof(int32_t));
+    if (status < 0)
+        return status;
+    axis->first = axis->memory.block;
+    axis->count = axis->first + by->side;
+    axis->weights = (float *)(axis->count + by->side);
+    if (tf)
+        place_tf(axis, by);
+    else
+        place_antialias(axis, by);
+    const int last = by->side - 1;
+    axis->from = axis->first[0];
+    axis->past = axis->first[last] + axis->count[last];
+    for (int i = 0; i < by->side; i++)
+        axis->first[i] -= (int32_t)axis->from;
+    return SHOAL_OK;
+}
+
+/* A row of the item has room for a vector behind its last pixel. */
+static int64_t row_floats(const data_image_shape *shape)
+{
+    return 3 * (int64_t)shape->width + 1;
+}
+
+int data_resample_begin(data_resampler *self, const data_image_shape *shape)
+{
+    const data_image_cover cover = data_image_cover_of(shape);
+    const stretch down = {shape->source_height, cover.height, cover.top, shape->height},
+                  across = {shape->source_width, cover.width, cover.left, shape->width};
+    self->shape = *shape;
+    self->row = self->done = 0;
+    int status = place(&self->rows, shape->resize, &down);
+    if (status == SHOAL_OK)
+        status = place(&self->columns, shape->resize, &across);
+    if (status == SHOAL_OK)
+        status = data_image_room_get(&self->line_memory, self->columns.past - self->columns.from, sizeof *self->line);
+    if (status == SHOAL_OK) /* and the sum */
+        status = data_image_room_get(&self->ring_memory, (self->rows.most + 1) * row_floats(shape), sizeof *self->ring);
+    if (status == SHOAL_OK)
+        status = data_image_room_get(&self->out_memory, (int64_t)shape->height * shape->width, 3);
+    self->line = self->line_memory.block;
+    self->sum = self->ring_memory.block;
+    self->ring = self->sum + row_floats(shape);
+    self->out = self->out_memory.block;
+    return status;
+}
+
+void data_resample_release(data_resampler *self)
+{
+    base_free(&self->rows.memory.block);
+    base_free(&self->columns.memory.block);
+    base_free(&self->line_memory.block);
+    base_free(&self->ring_memory.block);
+    base_free(&self->out_memory.block);
+    *self = (data_resampler){0};
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static void make_floats(float *restrict out, const unsigned char *restrict bytes, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = bytes[i];
+}
+
+/* Writes three floats and, where the next pixel or nothing will be, a fourth. */
+static inline void put(float *out, lanes pixel)
+{
+    memcpy(out, &pixel, sizeof pixel);
+}
+
+static void narrow_tf(float *restrict out, const lanes *restrict line, const data_image_axis *axis, int width)
+{
+    for (int x = 0; x < width; x++) {
+        const float share = axis->weights[x];
+        const lanes *pixel = line + axis->first[x];
+        const lanes left = pixel[0], right = pixel[axis->count[x] - 1];
+        put(out + 3 * x, left + (right - left) * (lanes){share, share, share, share});
+    }
+}
+
+static void narrow_antialias(float *restrict out, const lanes *restrict line, const data_image_axis *axis, int width)
+{
+    const float *weights = axis->weights;
+    for (int x = 0; x < width; x++, weights += axis->most) {
+        const lanes *pixel = line + axis->first[x];
+        lanes sum = {0};
+        for (int i = 0; i < axis->count[x]; i++)
+            sum += pixel[i] * (lanes){weights[i], weights[i], weights[i], weights[i]};
+        put(out + 3 * x, sum);
+    }
+}
+
+/* What lies between two values is no more than a rounding error below 0 or above 255. */
+static void mix_rows(unsigned char *restrict out, const float *restrict top, const float *restrict bottom, float share,
+                     int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (unsigned char)(int)(top[i] + (bottom[i] - top[i]) * share);
+}
+
+static void add_row(float *restrict sum, const float *restrict row, float weight, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        sum[i] += row[i] * weight;
+}
+
+static void round_row(unsigned char *restrict out, const float *restrict sum, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (unsigned char)(int)(sum[i] + 0.5f);
+}
+
+static float *kept_row(const data_resampler *self, int64_t row)
+{
+    return self->ring + row % self->rows.most * row_floats(&self->shape);
+}
+
+static void make_row(data_resampler *self, int y)
+{
+    const int64_t first = self->rows.first[y], values = 3 * (int64_t)self->shape.width;
+    float *sum = self->sum;
+    unsigned char *out = self->out + y * values;
+    if (self->shape.resize == DATA_IMAGE_TF) {
+        const int64_t last = first + self->rows.count[y] - 1;
+        mix_rows(out, kept_row(self, first), kept_row(self, last), self->rows.weights[y], values);
+        return;
+    }
+    const float *weights = self->rows.weights + (int64_t)y * self->rows.most;
+    memset(sum, 0, (size_t)values * sizeof *sum);
+    for (int i = 0; i < self->rows.count[y]; i++)
+        add_row(sum, kept_row(self, first + i), weights[i], values);
+    round_row(out, sum, values);
+}
+
+void data_resample_row(data_resampler *self, const unsigned char *pixels)
+{
+    const int64_t row = self->row++;
+    const data_image_axis *rows = &self->rows, *columns = &self->columns;
+    if (self->done == self->shape.height || row < rows->first[self->done]) /* it lies between those that are needed */
+        return;
+    float *kept = kept_row(self, row);
+    make_floats((float *)self->line, pixels, 4 * (columns->past - columns->from));
+    if (self->shape.resize == DATA_IMAGE_TF)
+        narrow_tf(kept, self->line, columns, self->shape.width);
+    else
+        narrow_antialias(kept, self->line, columns, self->shape.width);
+    while (self->done < self->shape.height && rows->first[self->done] + rows->count[self->done] - 1 <= row)
+        make_row(self, self->done++);
+}
