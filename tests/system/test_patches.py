@@ -482,13 +482,16 @@ def every_cut_of_a_file_is_told():
     Image.fromarray(picture(24, 24)).save("slow.jpg", progressive=True)
     for name in ("whole.png", "whole.jpg", "slow.jpg"):
         data = open(name, "rb").read()
-        for keep in sorted({0, 1, 3, 8, 20, len(data) // 3, len(data) // 2, len(data) - 12, len(data) - 2}):
+        for keep in sorted({0, 1, 3, 8, 20, len(data) // 3, len(data) // 2, len(data) - 12, len(data) - 3}):
             cut_name = "cut" + name[-4:]
             open(cut_name, "wb").write(data[:keep])
             done = run(cut_name, "out.npy", "--count", 3)
             assert done.returncode == 1 and done.stderr.startswith(f"shoal: {cut_name}: "), (name, keep,
                                                                                              done.returncode,
                                                                                              done.stderr)
+    for name in ("whole.jpg", "slow.jpg"):  # all but the end marker is all of the picture
+        open("cut.jpg", "wb").write(open(name, "rb").read()[:-2])
+        assert np.array_equal(cut("cut.jpg", "--count", 3), cut(name, "--count", 3)), name
 
 
 @apart.test
