@@ -70,7 +70,6 @@ class Classifier(_sklearn.ClassifierMixin, Estimator):
     def _set_classes(self, model: Model) -> None:
         """The labels that the model knows: words, or whole numbers, or other numbers."""
         words, values = model.words(), model.tensor("classes")
-        assert values is not None
         if words is not None:
             self.classes_ = np.array(words)
         else:

@@ -42,6 +42,7 @@ class Estimator(_sklearn.BaseEstimator):
     _name: str  # and in a line of progress
     _parameters: Mapping[str, Any]
     _model: Model
+    feature_names_in_: np.ndarray
     # Parameters of all of them.
     verbose: int
     n_threads: int | None
@@ -73,7 +74,7 @@ class Estimator(_sklearn.BaseEstimator):
                weights: Any = None, progress: Any = None, **given: Any) -> Any:
         """Runs the learner; what `take` makes of the Result."""
         workers = [self.workers] if isinstance(self.workers, str) else self.workers
-        more = {**options, **self._place(), "data": rows.path, **self._more_options()}
+        more: dict[str, Any] = {**options, **self._place(), "data": rows.path, **self._more_options()}
         if workers is not None:
             from shoal import _program
             more["workers"], given["program"] = list(map(str, workers)), _program.find()
@@ -146,13 +147,15 @@ class Estimator(_sklearn.BaseEstimator):
                options: Mapping[str, Any] | None = None) -> Applied:
         """What the model says of X."""
         rows = self._new_rows(X)
+        weights = _validate.as_weights(sample_weight, rows)
+        if weights is not None and (rows.array is None or isinstance(weights, str)):
+            raise ValueError("sample_weight needs X in memory: a file is scored without")
         more = self._more_options()
         reading = {name: more[name] for name in READING if name in more}
         if more.get("missing") == "mean":
             reading["missing"] = "mean"
         with self._in_words():
-            return self._model.apply(rows.path if rows.array is None else rows.array, wanted,
-                                     weights=_validate.as_weights(sample_weight, rows),
+            return self._model.apply(rows.path or "" if rows.array is None else rows.array, wanted, weights=weights,
                                      options={**reading, **self._place(), **(options or {})})
 
     def _check_fitted(self) -> None:
@@ -219,7 +222,7 @@ class Estimator(_sklearn.BaseEstimator):
             except (ValueError, TypeError) as error:
                 raise ValueError(f"this {name}, which was pickled by shoal {theirs}, can't be read by {version}: "
                                  f"{error}") from None
-        vars(self).update(state)
+        self.__dict__.update(state)
 
 
 @contextlib.contextmanager

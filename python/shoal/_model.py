@@ -85,11 +85,14 @@ class Model:
     def columns(self) -> int:
         return library.shoal_model_columns(self._handle)
 
-    def tensor(self, name: str) -> np.ndarray | None:
-        """A copy that can't be written to, since changing it would not change the model; None when there is none."""
+    def has(self, name: str) -> bool:
+        """Whether there is such a tensor."""
+        return library.shoal_model_tensor(ctypes.byref(Tensor()), self._handle, name.encode()) == 0
+
+    def tensor(self, name: str) -> np.ndarray:
+        """A copy that can't be written to, since changing it would not change the model."""
         about = Tensor()
-        if library.shoal_model_tensor(ctypes.byref(about), self._handle, name.encode()) < 0:
-            return None
+        check(library.shoal_model_tensor(ctypes.byref(about), self._handle, name.encode()))
         out = copy_of(about)
         out.flags.writeable = False
         return out
@@ -131,11 +134,11 @@ class Model:
 
         wanted: outputs, as the long options of `shoal predict` name them; the library writes each where it stays
         options: more of those options"""
-        applied, options = Applied(), dict(options or {})
+        applied, asked = Applied(), dict(options or {})
         if isinstance(rows, np.ndarray) and len(rows) <= FEW_ROWS:  # threads would take longer to start than to work
-            options.setdefault("threads", 1)
-            return self._apply(applied, rows, wanted, weights, options)
-        return in_thread(lambda: self._apply(applied, rows, wanted, weights, options), applied.stop, progress,
+            asked.setdefault("threads", 1)
+            return self._apply(applied, rows, wanted, weights, asked)
+        return in_thread(lambda: self._apply(applied, rows, wanted, weights, asked), applied.stop, progress,
                          lambda: applied.doing)
 
     def _apply(self, applied: Applied, rows: np.ndarray | str, wanted: Iterable[str], weights: np.ndarray | None,

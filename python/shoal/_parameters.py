@@ -36,7 +36,7 @@ class Real:
         self.option, self.least = option, least
 
     def text(self, value: Any, name: str) -> object:
-        if is_bool(value) or not isinstance(value, numbers.Real) or not self.least <= value < math.inf:
+        if is_bool(value) or not isinstance(value, numbers.Real) or not self.least <= float(value) < math.inf:
             limit = f" that is at least {self.least}" if self.least > -math.inf else ""
             raise ValueError(f"{name} must be a finite number{limit}, not {value!r}")
         return repr(float(value))
@@ -98,10 +98,11 @@ def is_bool(value: Any) -> bool:
 def whole_number(value: Any, name: str, least: int, most: int | None = None) -> int:
     if is_bool(value) or not isinstance(value, numbers.Integral):
         raise ValueError(f"{name} must be a whole number, not {value!r}")
-    if value < least or (most is not None and value > most):
-        limit = f"at least {least}" if value < least else f"at most {most}"
-        raise ValueError(f"{name} must be {limit}, not {value}")
-    return int(value)
+    number = int(value)
+    if number < least or (most is not None and number > most):
+        limit = f"at least {least}" if number < least else f"at most {most}"
+        raise ValueError(f"{name} must be {limit}, not {number}")
+    return number
 
 
 # ---- random numbers --------------------------------------------------------------------------------------------------

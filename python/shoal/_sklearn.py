@@ -15,16 +15,16 @@ except ImportError:
 
     INSTALLED = False
 
-    class NotFittedError(ValueError, AttributeError):
+    class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
         """A method that needs fit was called before it."""
 
-    class ConvergenceWarning(UserWarning):
+    class ConvergenceWarning(UserWarning):  # type: ignore[no-redef]
         """The result is usable, but not all that was asked for."""
 
-    class DataConversionWarning(UserWarning):
+    class DataConversionWarning(UserWarning):  # type: ignore[no-redef]
         """What was handed over had another shape than was asked for."""
 
-    class BaseEstimator:
+    class BaseEstimator:  # type: ignore[no-redef]
         @classmethod
         def _get_param_names(cls):
             return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
@@ -48,20 +48,20 @@ except ImportError:
             ]
             return f"{type(self).__name__}({', '.join(given)})"
 
-    class ClusterMixin:
+    class ClusterMixin:  # type: ignore[no-redef]
         _estimator_type = "clusterer"
 
         def fit_predict(self, X, y=None, **more):
             return self.fit(X, **more).labels_
 
-    class ClassifierMixin:
+    class ClassifierMixin:  # type: ignore[no-redef]
         _estimator_type = "classifier"
 
-    class TransformerMixin:
+    class TransformerMixin:  # type: ignore[no-redef]
         def fit_transform(self, X, y=None, **more):
             return self.fit(X, y, **more).transform(X)
 
-    class ClassNamePrefixFeaturesOutMixin:
+    class ClassNamePrefixFeaturesOutMixin:  # type: ignore[no-redef]
         def get_feature_names_out(self, input_features=None):
             import numpy as np
             prefix = type(self).__name__.lower()

@@ -149,14 +149,12 @@ class Autoencoder(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.Transformer
         return self
 
     def _set_model(self, model: Model) -> None:
-        encoder, decoder = model.tensor("encoder.weight"), model.tensor("decoder.weight")
-        assert encoder is not None
-        self.encoder_, self.encoder_bias_ = encoder, model.tensor("encoder.bias")
-        self.decoder_ = encoder.T if decoder is None else decoder
+        self.encoder_, self.encoder_bias_ = model.tensor("encoder.weight"), model.tensor("encoder.bias")
+        self.decoder_ = model.tensor("decoder.weight") if model.has("decoder.weight") else self.encoder_.T
         self.decoder_bias_, self.activity_ = model.tensor("decoder.bias"), model.tensor("activity")
         self.scale_, self.shift_ = model.number("scale"), model.number("shift")
         self.loss_, self.n_iter_ = model.number("objective"), int(model.number("iterations"))
-        self._n_features_out = len(encoder)
+        self._n_features_out = len(self.encoder_)
 
     # ---- using it ----------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
+import numpy as np
+
 from shoal._classifier import Classifier
 from shoal._model import Model
 from shoal._parameters import Real
@@ -77,12 +79,12 @@ class GaussianNB(Classifier):
 
     def _set_model(self, model: Model) -> None:
         theta, var = model.tensor("means"), model.tensor("variances")
-        assert theta is not None and var is not None
         scaling = model.scaling()
         if scaling:  # in the units of X
             mean, scale = scaling
             theta, var = theta * scale + mean, var * scale**2
-        self.theta_, self.var_ = theta, var
+        self.theta_: np.ndarray = theta
+        self.var_: np.ndarray = var
         self.class_prior_, self.class_count_ = model.tensor("priors"), model.tensor("counts")
         self.epsilon_ = model.number("smoothing")
         self._set_classes(model)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shoal._classifier import Data
 
 ARRAYS = {"ks": "ks", "inertias": "objectives", "silhouettes": "silhouettes",
-          "calinski_harabasz": "calinski_harabasz", "n_iter": "iterations_by_k", "sample": "sample"}
+          "calinski_harabasz": "calinski_harabasz", "n_iter": "iterations_by_k"}
 RULES = Choice("choose", silhouette="silhouette", calinski_harabasz="calinski-harabasz", elbow="elbow")
 
 
@@ -27,7 +27,8 @@ class ChosenK:
     k: the one that was chosen; model: the KMeans of it, fitted
     ks, inertias, silhouettes, calinski_harabasz, n_iter: arrays, one value for each K; NaN where a score is not defined
     picks: what each rule chooses, None where it can't
-    sample: the rows that silhouettes are computed from, counted from 0"""
+    sample: the rows that silhouettes are computed from, counted from 0; sample_labels: their clusters, a column for
+        each K"""
     k: int
     model: KMeans
     ks: np.ndarray
@@ -37,6 +38,7 @@ class ChosenK:
     n_iter: np.ndarray
     picks: dict[str, int | None]
     sample: np.ndarray
+    sample_labels: np.ndarray
 
     def __str__(self) -> str:
         lines = [f"{'K':>6} {'inertia':>16} {'silhouette':>11} {'Calinski-Harabasz':>18} {'iterations':>11}"]
@@ -98,5 +100,7 @@ def numbers_of(k: Any) -> str:
 def take_all(result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     about: dict[str, Any] = {name: result.array(theirs) for name, theirs in ARRAYS.items()}
     picks = {rule: result.number(f"pick_{rule}") for rule in RULES.words}
+    sampled = result.array("sample-labels")
+    about.update(sample=sampled[:, 0], sample_labels=sampled[:, 1:])
     about["picks"] = {rule: int(k) if np.isfinite(k) else None for rule, k in picks.items()}
     return {"model": Model.of(result), "labels": result.array("labels")}, about

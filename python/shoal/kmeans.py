@@ -121,7 +121,7 @@ class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin
         return self
 
     def _checked_options(self) -> dict[str, Any]:
-        options = {**super()._checked_options(), "runs": self._runs()}
+        options: dict[str, Any] = {**super()._checked_options(), "runs": self._runs()}
         if isinstance(self.init, str):
             if self.init not in INIT_WORDS:
                 raise ValueError(f"init must be one of {', '.join(map(repr, INIT_WORDS))}, a callable or an array, "
@@ -192,8 +192,9 @@ class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin
 
     def _set_model(self, model: Model) -> None:
         centres, scaling = model.tensor("centres"), model.scaling()
-        assert centres is not None
-        self.cluster_centers_ = centres * scaling[1] + scaling[0] if scaling else centres  # in the units of X
+        if scaling:  # in the units of X
+            centres = centres * scaling[1] + scaling[0]
+        self.cluster_centers_: np.ndarray = centres
         self.inertia_, self.n_iter_ = model.number("objective"), int(model.number("iterations"))
         self._n_features_out = len(centres)
 
@@ -205,8 +206,7 @@ class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin
             found["init"] = next(mine for mine, theirs in INIT_WORDS.items() if theirs == init)
         if model.text("option.runs") is not None:
             found["n_init"] = int(model.number("option.runs"))
-        centres = model.tensor("centres")
-        return {**found, "n_clusters": 8 if centres is None else len(centres)}
+        return {**found, "n_clusters": len(model.tensor("centres"))}
 
     # ---- using it ----------------------------------------------------------------------------------------------------
 

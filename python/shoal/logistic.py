@@ -144,13 +144,13 @@ class LogisticRegression(Classifier):
 
     def _set_model(self, model: Model) -> None:
         coef, intercept = model.tensor("weights"), model.tensor("intercept")
-        assert coef is not None and intercept is not None
         scaling = model.scaling()
         if scaling:  # in the units of X
             mean, scale = scaling
             coef = coef / scale
             intercept = intercept - coef @ mean
-        self.coef_, self.intercept_ = coef, intercept
+        self.coef_: np.ndarray = coef
+        self.intercept_: np.ndarray = intercept
         self.n_iter_ = np.array([int(model.number("iterations"))], dtype=np.int32)
         self._set_classes(model)
 

@@ -11,6 +11,8 @@ Workers are started by the first run and stay for the next ones, which therefore
 Master (close(), or `with Master(...) as master:`), or when this process ends, however it does.  Underneath it is what
 `shoal run --exec` does (docs/run.md), called from here: the workers are processes of the program shoal, and nothing
 need be installed on other machines but Python and numpy."""
+from __future__ import annotations
+
 import functools
 import hashlib
 import io
@@ -30,6 +32,7 @@ import tempfile
 import threading
 import warnings
 import weakref
+from typing import Any, Iterable
 
 import numpy as np
 
@@ -69,7 +72,7 @@ class NumpyMatrixDataSet:
     It must not change while this exists: it is written to a file when it is first used, and read from there
     again."""
 
-    def __init__(self, matrix):
+    def __init__(self, matrix: Any):
         self.kind = "list" if isinstance(matrix, (list, tuple,
                                                   range)) else "matrix" if isinstance(matrix, np.matrix) else "array"
         try:
@@ -88,7 +91,7 @@ class NumpyMatrixDataSet:
             raise ValueError(f"the data set has the shape {self.matrix.shape}: there is nothing to run over")
         self._stored = None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.matrix)
 
     def rows_per_slice(self):
@@ -146,7 +149,7 @@ class RemoteWorker:
     'corn10:8' is eight of them; 'slurm:64?partition=spot' says more about a cluster.  Naming a host starts nothing:
     Master.run starts the workers, and bootstrap() only looks whether that could work."""
 
-    def __init__(self, host, ssh=None):
+    def __init__(self, host: str, ssh: str | None = None):
         found = HOST.fullmatch(str(host))
         if not found or (found[3] and found[1] != "slurm"):
             raise ValueError(
@@ -156,7 +159,7 @@ class RemoteWorker:
     def __repr__(self):
         return f"RemoteWorker({self.host + (f':{self.count}' if self.count > 1 else '')!r})"
 
-    def bootstrap(self):
+    def bootstrap(self) -> None:
         """Looks whether the host can be reached and used, and raises Error, with its name, when not."""
         ssh = ["--ssh", self.ssh] if self.ssh else []
         said = _program.ask("check", "--workers", *worker_specs([self]), *ssh, "--json")
@@ -209,7 +212,9 @@ class Master:
     90
     135"""
 
-    def __init__(self, workers, *, ssh=None, python=None, send=(), timeout=None, slice_rows=None, verbose=None):
+    def __init__(self, workers: str | RemoteWorker | Iterable[str | RemoteWorker], *, ssh: str | None = None,
+                 python: str | None = None, send: Iterable[Any] = (), timeout: float | None = None,
+                 slice_rows: int | None = None, verbose: bool | None = None):
         if isinstance(workers, (str, RemoteWorker)):
             workers = [workers]
         self.workers = [worker if isinstance(worker, RemoteWorker) else RemoteWorker(worker) for worker in workers]
@@ -229,10 +234,10 @@ class Master:
         self.timeout, self.slice_rows, self.verbose = timeout, slice_rows, verbose
         self._crews = Crews()
 
-    def __enter__(self):
+    def __enter__(self) -> Master:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __getstate__(self):
@@ -241,11 +246,11 @@ class Master:
     def __setstate__(self, state):
         vars(self).update(state, _crews=Crews())
 
-    def close(self):
+    def close(self) -> None:
         """Ends the workers.  A later run starts others."""
         self._crews.close()
 
-    def run(self, module, params, dataset):
+    def run(self, module: Any, params: Any, dataset: Any) -> Any:
         """Calls mapfunc(params, slice) for all slices of the data set, and returns what reduce makes of the results.
 
         `module` may be a function instead, which is the mapfunc.  What mapfunc raises is raised here as RemoteError.

@@ -121,10 +121,12 @@ def test_installing():
             return params * len(dataset)
         print(shoal.__file__, _library.PATH, _program.find())
         print(shoal.KMeans(2).fit([[0], [1], [9]]).inertia_, shoal.Master('local').run(count, 2, [1, 2, 3]))
+        print(shoal.GaussianNB(workers='local:2').fit([[0], [1], [9]], ['a', 'a', 'b']).predict([[9]])[0])
     """, cwd=folder, **alone)
     check("what pip installed works by itself", used.stdout.split() == [
-        str(target / "shoal/__init__.py"), str(target / "shoal/libshoal.so"), str(target / "shoal/shoal"), "0.5", "6"
-    ], used.stdout + used.stderr)
+        str(target / "shoal/__init__.py"), str(target / "shoal/libshoal.so"), str(target / "shoal/shoal"), "0.5", "6",
+        "b"
+    ] and (target / "shoal" / "py.typed").exists(), used.stdout + used.stderr)
     (target / "shoal" / "libshoal.so").unlink()
     without = run_python("from shoal import KMeans", cwd=folder, **alone)
     check("a wheel without the library is an ImportError",
@@ -413,6 +415,7 @@ def test_without_sklearn():
         import sys
         sys.modules['sklearn'] = None
         import numpy as np
+        import shoal
         from shoal import KMeans, _sklearn
         assert not _sklearn.INSTALLED
         X = np.random.default_rng(0).normal(size=(200, 3))
@@ -430,6 +433,10 @@ def test_without_sklearn():
         assert model.set_params(n_clusters=5) is model and model.fit(X) is model
         assert model.transform(X).shape == (200, 5) and (model.predict(X) == model.labels_).all()
         assert list(model.get_feature_names_out())[:2] == ['kmeans0', 'kmeans1']
+        words = np.where(X[:, 0] > 0, 'right', 'left')
+        for kind in (shoal.LogisticRegression, shoal.GaussianNB):
+            assert kind().fit(X, words).score(X, words) > 0.9
+        assert shoal.Autoencoder(2, random_state=0, tol=0.1).fit_transform(X).shape == (200, 2)
         print(model.inertia_.hex())
     """)
     expected = KMeans(5, random_state=0).fit(np.random.default_rng(0).normal(size=(200, 3))).inertia_

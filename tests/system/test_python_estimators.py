@@ -6,15 +6,19 @@
 # Prints one line for each failure and "N passed, M failed" at the end.
 import concurrent.futures
 import copy
+import doctest
+import importlib
 import os
 import pickle
+import shutil
 import signal
 import subprocess
+import sys
+import textwrap
 import threading
-import time
 import warnings
 
-from scripts import check, folder, main, program, raises, random_rows, run_python, skipped
+from scripts import check, folder, main, program, raises, random_rows, root, run_python, skipped
 
 import numpy as np
 import shoal
@@ -262,6 +266,64 @@ def test_pickles_of_other_versions():
            lambda: KMeans().__setstate__(state))
 
 
+# ---- documentation and types -----------------------------------------------------------------------------------------
+
+
+def test_examples():
+    """What docstrings and docs/python.md show is so."""
+    counts = {name: doctest.testmod(importlib.import_module(f"shoal.{name}"))
+              for name in ("autoencoder", "bayes", "choose", "kmeans", "logistic", "models")}
+    for name, (failed, tried) in counts.items():
+        check(f"examples of shoal.{name}", tried > 0 and failed == 0, (failed, tried))
+    text = (root / "docs" / "python.md").read_text().replace("\n```", "\n\n```")  # which ends what an example prints
+    shown = doctest.DocTestParser().get_doctest(text, {}, "docs/python.md", None, 0)
+    (folder / "notebook").mkdir()
+    os.chdir(folder / "notebook")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            failed, tried = doctest.DocTestRunner().run(shown)
+    finally:
+        os.chdir(folder)
+    check("docs/python.md", tried > 30 and failed == 0, (failed, tried))
+
+
+def test_types():
+    """A type checker finds nothing wrong in the package, and what is wrong in a program that uses it."""
+    mypy = shutil.which("mypy")
+    if mypy is None:
+        return skipped("types", "there is no mypy")
+    (folder / "typed.py").write_text(textwrap.dedent("""
+        import numpy as np
+        import shoal
+        model = shoal.KMeans(n_clusters=2, random_state=0).fit(np.zeros((5, 2)))
+        reveal_type(model)
+        reveal_type(model.predict("x.npy"))
+        reveal_type(model.cluster_centers_)
+        reveal_type(shoal.LogisticRegression().fit("x.csv", "y").score("x.csv"))
+        reveal_type(shoal.choose_k("x.npy", range(2, 4)).model)
+        reveal_type(shoal.GaussianNB.load("m.safetensors"))
+        reveal_type(shoal.Master(["local"], timeout=3))
+        shoal.KMeans(n_cluster=2)
+        shoal.KMeans("3")
+    """))
+    done = subprocess.run([mypy, "--ignore-missing-imports", "--python-executable", sys.executable, "--cache-dir",
+                           folder / "mypy", root / "python" / "shoal", "typed.py"],
+                          capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "MYPYPATH": str(root / "python")})
+    said = [line.split(": ", 2)[2] for line in done.stdout.splitlines()
+            if line.count(": ") >= 2 and not line.endswith("defined here")]
+    check("types", said == [
+        'Revealed type is "shoal.kmeans.KMeans"', 'Revealed type is "numpy.ndarray[Any, Any]"',
+        'Revealed type is "numpy.ndarray[Any, Any]"', 'Revealed type is "builtins.float"',
+        'Revealed type is "shoal.kmeans.KMeans"', 'Revealed type is "shoal.bayes.GaussianNB"',
+        'Revealed type is "shoal.qjam.Master"',
+        'Unexpected keyword argument "n_cluster" for "KMeans"; did you mean "n_clusters"?  [call-arg]',
+        'Argument 1 to "KMeans" has incompatible type "str"; expected "int"  [arg-type]'
+    ], done.stdout + done.stderr)
+    return None
+
+
 # ---- several at a time -----------------------------------------------------------------------------------------------
 
 
@@ -331,6 +393,8 @@ def test_choose_k():
                                               chosen.n_iter)))
     check("its model", chosen.model.n_clusters == 4 and (chosen.model.predict(rows) == chosen.model.labels_).all()
           and chosen.model.inertia_ == chosen.inertias[2])
+    check("labels of the sample", len(chosen.sample) == 240 and
+          (chosen.sample_labels[:, 2] == chosen.model.labels_[chosen.sample]).all())
     check("as text", str(chosen).splitlines()[-1] ==
           "picks: silhouette 4, calinski_harabasz 4, elbow 4; chosen: 4" and len(str(chosen).splitlines()) == 9,
           str(chosen))
@@ -428,6 +492,8 @@ def test_refused():
         ("a file of other columns", ValueError, "holes2.csv", lambda: fitted.predict("holes2.csv")),
         ("few weights of a file", ValueError, "^sample_weight: 299 rows and 1 column, but sample_weight needs one",
          lambda: KMeans(3).fit("x.npy", sample_weight=WEIGHTS[1:])),
+        ("weights of a file that is scored", ValueError, "^sample_weight needs X in memory: a file is scored without$",
+         lambda: KMeans(3, random_state=0).fit(X).score("x.npy", sample_weight=WEIGHTS)),
         ("one weight of a file", ValueError, "^sample_weight must be one number for each row, or a file, where X is",
          lambda: KMeans(3).fit("x.npy", sample_weight=2.0)),
         ("a file of weights", ValueError, "^sample_weight names a file, which needs X to be the name of a file, too$",
