@@ -1,6 +1,6 @@
 /* What every skip of k-means rests on: after each round each row's upper bound is no less than the distance to its
  * centre and its lower bound no more than the distance to any other, in arithmetic more exact than any that made them;
- * and the label is the definition's.  On data made to break it, for every kernel set. */
+ * and the label is the definition's.  On data made to break it, for every kernel set and both metrics. */
 #include "kmeans_support.h"
 
 typedef enum start_kind {
@@ -13,9 +13,23 @@ typedef enum start_kind {
 } start_kind;
 
 typedef struct checking {
-    const double *rows; /* in the data's own units */
+    const double *rows; /* in the data's own units; by the cosine brought to length 1 */
+    bool cosine;
     int64_t skipped, bounds, kept, ties;
 } checking;
+
+static double add_lanes(const double lane[8])
+{
+    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+static double defined_product(const double *x, const double *c, int64_t columns)
+{
+    double lane[8] = {0};
+    for (int64_t k = 0; k < columns; k++)
+        lane[k % 8] += x[k] * c[k];
+    return add_lanes(lane);
+}
 
 /* The definition, written once more. */
 static double defined_distance(const double *x, const double *c, int64_t columns, double prescale)
@@ -25,7 +39,14 @@ static double defined_distance(const double *x, const double *c, int64_t columns
         double apart = x[k] * prescale - c[k];
         lane[k % 8] += apart * apart;
     }
-    return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+    return add_lanes(lane);
+}
+
+/* Less for a nearer centre: what a label is chosen by. */
+static double defined_order(const checking *job, const double *x, const double *c, const kmeans_model *model)
+{
+    return job->cosine ? -defined_product(x, c, model->columns)
+                       : defined_distance(x, c, model->columns, model->prescale);
 }
 
 static long double exact_distance(const double *x, const double *c, int64_t columns, double prescale)
@@ -50,7 +71,7 @@ static void check_row(checking *job, const kmeans_view *view, int64_t row, int32
     assert_false(isnan(upper) || isnan(lower));
     for (int32_t j = 0; j < model->k; j++) {
         const double *c = view->centres + j * columns;
-        double distance = defined_distance(x, c, columns, model->prescale);
+        double distance = defined_order(job, x, c, model);
         if (distance == best)
             job->ties++;
         if (distance < best) {
@@ -120,16 +141,53 @@ typedef struct bounds_case {
     data_kind data;
     shoal_type type;
     double factor;
+    bool cosine;
 } bounds_case;
 
 static const bounds_case cases[] = {
-    {DATA_UNIFORM, SHOAL_FLOAT32, 1},    {DATA_BLOBS, SHOAL_FLOAT32, 1},        {DATA_GRID, SHOAL_FLOAT32, 1},
-    {DATA_LINE, SHOAL_FLOAT32, 1},       {DATA_OFFSET, SHOAL_FLOAT32, 1},       {DATA_UNIFORM, SHOAL_FLOAT32, 3e38},
-    {DATA_BLOBS, SHOAL_FLOAT32, 1e-38},  {DATA_TINY, SHOAL_FLOAT32, 1},         {DATA_NARROW, SHOAL_FLOAT32, 1},
-    {DATA_BLOBS, SHOAL_UINT8, 2},        {DATA_UNIFORM, SHOAL_INT16, 500},      {DATA_OFFSET, SHOAL_FLOAT64, 1},
-    {DATA_BLOBS, SHOAL_FLOAT64, 1e139},  {DATA_UNIFORM, SHOAL_FLOAT64, 1e-300}, {DATA_TINY, SHOAL_FLOAT64, 1},
-    {DATA_NARROW, SHOAL_FLOAT64, 1e-30}, {DATA_OFFSET, SHOAL_INT64, 1e6},
+    {DATA_UNIFORM, SHOAL_FLOAT32, 1, false},   {DATA_BLOBS, SHOAL_FLOAT32, 1, false},
+    {DATA_GRID, SHOAL_FLOAT32, 1, false},      {DATA_LINE, SHOAL_FLOAT32, 1, false},
+    {DATA_OFFSET, SHOAL_FLOAT32, 1, false},    {DATA_UNIFORM, SHOAL_FLOAT32, 3e38, false},
+    {DATA_BLOBS, SHOAL_FLOAT32, 1e-38, false}, {DATA_TINY, SHOAL_FLOAT32, 1, false},
+    {DATA_NARROW, SHOAL_FLOAT32, 1, false},    {DATA_BLOBS, SHOAL_UINT8, 2, false},
+    {DATA_UNIFORM, SHOAL_INT16, 500, false},   {DATA_OFFSET, SHOAL_FLOAT64, 1, false},
+    {DATA_BLOBS, SHOAL_FLOAT64, 1e139, false}, {DATA_UNIFORM, SHOAL_FLOAT64, 1e-300, false},
+    {DATA_TINY, SHOAL_FLOAT64, 1, false},      {DATA_NARROW, SHOAL_FLOAT64, 1e-30, false},
+    {DATA_OFFSET, SHOAL_INT64, 1e6, false},    {DATA_UNIFORM, SHOAL_FLOAT32, 1, true},
+    {DATA_GRID, SHOAL_FLOAT32, 1, true},       {DATA_LINE, SHOAL_FLOAT32, 1, true},
+    {DATA_OFFSET, SHOAL_FLOAT32, 1, true},     {DATA_NARROW, SHOAL_FLOAT32, 1, true},
+    {DATA_BLOBS, SHOAL_UINT8, 2, true},        {DATA_BLOBS, SHOAL_FLOAT64, 1e30, true},
+    {DATA_OFFSET, SHOAL_FLOAT64, 1, true},
 };
+
+/* Rows and centres of zeros have no direction. */
+static void give_direction(void *values, shoal_type type, int64_t rows, int64_t columns)
+{
+    const size_t size = shoal_type_size(type);
+    for (int64_t i = 0; i < rows; i++) {
+        unsigned char *row = (unsigned char *)values + (size_t)(i * columns) * size;
+        double sum = 0, *copy = malloc((size_t)columns * sizeof *copy);
+        shoal_convert_float64(copy, row, type, columns);
+        for (int64_t k = 0; k < columns; k++)
+            sum += fabs(copy[k]);
+        free(copy);
+        if (sum == 0 && type == SHOAL_FLOAT32)
+            *(float *)row = 1;
+        else if (sum == 0 && type == SHOAL_FLOAT64)
+            *(double *)row = 1;
+        else if (sum == 0)
+            *row = 1;
+    }
+}
+
+static void bring_to_length_one(double *rows, int64_t count, int64_t columns)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double *row = rows + i * columns, factor = 1 / sqrt(defined_product(row, row, columns));
+        for (int64_t k = 0; k < columns; k++)
+            row[k] *= factor;
+    }
+}
 
 static void run_case(const bounds_case *c, start_kind start, int64_t columns, const char *kernel, checking *total)
 {
@@ -137,16 +195,23 @@ static void run_case(const bounds_case *c, start_kind start, int64_t columns, co
     void *values = make_values(c->data, c->type, rows, columns, c->factor, 11 + (uint64_t)columns);
     double *exact = malloc((size_t)(rows * columns) * sizeof *exact),
            *centres = malloc((size_t)(k * columns) * sizeof *centres);
+    if (c->cosine)
+        give_direction(values, c->type, rows, columns);
     shoal_convert_float64(exact, values, c->type, rows * columns);
     memcpy(centres, exact, (size_t)(k * columns) * sizeof *centres);
     make_start(centres, start, k, columns);
+    if (c->cosine) {
+        give_direction(centres, SHOAL_FLOAT64, k, columns);
+        bring_to_length_one(exact, rows, columns);
+    }
     shoal_kmeans_config config = {.k = k,
                                   .init = "file",
                                   .start = centres,
                                   .iterations = columns > 500 ? 4 : 9,
                                   .runs = 1,
-                                  .empty = (int)(columns % 3)};
-    checking job = {.rows = exact};
+                                  .empty = (int)(columns % 3),
+                                  .metric = c->cosine ? SHOAL_METRIC_COSINE : SHOAL_METRIC_EUCLIDEAN};
+    checking job = {.rows = exact, .cosine = c->cosine};
     shoal_result *result = NULL;
     hand_run run = {.algorithm = &shoal_kmeans,
                     .config = &config,
