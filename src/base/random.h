@@ -23,6 +23,7 @@ typedef enum base_purpose {
     BASE_FOR_TRIALS = 15,   /* fresh starts among those rows */
     BASE_FOR_ORDER = 16,    /* the order of rows that are shuffled or split */
     BASE_FOR_CLASSES = 17,  /* which classes get the rows that a split can't share evenly */
+    BASE_FOR_PLOTS = 18,    /* rows that a plot's axes are found from, and where the search for those begins */
 } base_purpose;
 
 /* 128 bits in out[0..3]. */

@@ -178,6 +178,21 @@ static void release_list(listing *list)
     base_free(&list->order);
 }
 
+int data_columns_list(int64_t **out, int64_t *count, const data_table_columns *table, const char *option,
+                      const char *list)
+{
+    listing listed = {0};
+    int status = read_list(&listed, table, option, list);
+    *out = NULL;
+    if (status == SHOAL_OK) {
+        *out = listed.order;
+        *count = listed.count;
+        listed.order = NULL;
+    }
+    release_list(&listed);
+    return status;
+}
+
 /* ---- all together ------------------------------------------------------------------------------------------------ */
 
 /* -1 when it is none. */

@@ -26,6 +26,9 @@ int data_columns_choose(data_chosen *out, const data_table_columns *table, const
 /* One column by name or number, for an option that may also name a file: -1 for what is no column but a `file`, and
  * SHOAL_USAGE for what is neither. */
 int data_columns_find(int64_t *out, const data_table_columns *table, const char *option, const char *column, bool file);
+/* The columns that one list names, from 0, in its order; `option` is what messages call it.  The caller frees *out. */
+int data_columns_list(int64_t **out, int64_t *count, const data_table_columns *table, const char *option,
+                      const char *list);
 /* Chooses columns of a data set that has them all. */
 int data_columns_apply(shoal_data **data, const shoal_data_options *options);
 /* "; did you mean "age"?", or what columns there are, to end a sentence with. */

@@ -65,6 +65,7 @@ typedef enum learn_output_kind {
     LEARN_TENSOR,  /* the tensor of the result that has the output's name, as an array */
     LEARN_MODEL,   /* the model: safetensors of the face's parts */
     LEARN_PICTURE, /* what `draw` gives, as .png or .svg */
+    LEARN_PLOT,    /* the rows as dots in the colours of their groups, which `plot` gives, as .png or .svg */
     LEARN_APPLIED, /* the model's prediction for the rows it was trained on, as an array */
     LEARN_RESULT,  /* all there is: an array when that is one tensor, or .safetensors */
     LEARN_CHART,   /* what `chart` gives: curves side by side, as .png or .svg */
@@ -114,6 +115,15 @@ void learn_say(learn_lines *lines, const char *word, const char *format, ...) __
 /* Goes on with the last line. */
 void learn_say_more(learn_lines *lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* What a plot shows of the rows. */
+typedef struct learn_plot {
+    const char *called;   /* a group: "cluster" */
+    const int32_t *group; /* of each row, from 0 */
+    int64_t groups;
+    const double *centres; /* of the groups, which have the columns of the rows */
+    bool unit;             /* rows count by their direction alone: they are shown as of length 1 */
+} learn_plot;
+
 /* ---- applying a model -------------------------------------------------------------------------------------------- */
 
 enum { LEARN_VALUES_MOST = 4 };
@@ -133,7 +143,7 @@ typedef struct learn_applied {
 
 typedef struct learn_predictor {
     const shoal_algorithm *algorithm;
-    const learn_output *outputs; /* tensors of its result; help follows "kmeans: " */
+    const learn_output *outputs; /* tensors of its result, and plots of it; help follows "kmeans: " */
     /* Reads a model.  `model` is NULL when the file at `path` is not safetensors, for which only a face that says
      * takes_rows is asked. */
     int (*load)(learn_applied *out, const learn_model_file *model, const char *path);
@@ -147,6 +157,8 @@ typedef struct learn_predictor {
     void (*summarise)(learn_lines *lines, const learn_applied *applied, const shoal_result *result);
     /* Optional.  Adds to what --json prints: numbers, and tensors of one dimension as lists. */
     int (*tell)(shoal_result *facts, const learn_applied *applied, const shoal_result *result);
+    /* LEARN_PLOT: what lies in the model and the result; on ranks other than the first there is no group. */
+    void (*plot)(learn_plot *out, const learn_applied *applied, const shoal_result *result);
     /* Optional.  Adds to what --score prints: numbers, of the rows that the model was applied to. */
     int (*score)(shoal_result *facts, const learn_applied *applied, const shoal_result *result, shoal_data *rows,
                  int threads);
@@ -214,6 +226,8 @@ typedef struct learn_face {
     int (*draw)(data_sheet *sheet, double **images, const learn_ended *ended);
     /* LEARN_CHART: the curves, whose numbers lie in the result. */
     void (*chart)(learn_chart *out, const learn_ended *ended);
+    /* LEARN_PLOT: what lies in the result; on ranks other than the first there is no group. */
+    void (*plot)(learn_plot *out, const learn_ended *ended);
     /* LEARN_MODEL: tensors that the model has, ended by NULL; those the result does not have are left out. */
     const char *const *parts;
     /* Optional.  Whole numbers that the model's metadata have besides, or instead of what they usually have. */

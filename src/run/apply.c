@@ -13,6 +13,7 @@
 #include "kernel/kernel.h"
 #include "load.h"
 #include "outputs.h"
+#include "plot.h"
 #include "ranks.h"
 #include "run.h"
 #include "target.h"
@@ -20,6 +21,7 @@
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 static shoal_option prediction_rows[RUN_PREDICTIONS_MOST + 1];
+static learn_output_kind prediction_kinds[RUN_PREDICTIONS_MOST];
 static const shoal_option *const prediction_table = prediction_rows;
 static pthread_once_t predictions_made = PTHREAD_ONCE_INIT;
 
@@ -37,6 +39,7 @@ static void add_prediction(const learn_face *face, const learn_output *output)
                     output->help) < 0)
         abort();
     base_free(&before);
+    prediction_kinds[at] = output->kind;
     prediction_rows[at] = (shoal_option){.name = output->name,
                                          .letter = output->letter,
                                          .kind = SHOAL_OPTION_TEXT,
@@ -76,6 +79,7 @@ int run_asked_groups(base_option_group groups[RUN_GROUPS_MOST], size_t offset)
     int count = 0;
     run_prediction_options();
     groups[count++] = (base_option_group){"Output", &prediction_table, offset + offsetof(run_asked, output)};
+    groups[count++] = (base_option_group){"Plot", &run_plot_options, offset + offsetof(run_asked, plot)};
     groups[count++] = (base_option_group){"Scoring", &scoring_options, offset + offsetof(run_asked, scoring)};
     groups[count++] = (base_option_group){"Replacing files", &run_force_options, offset + offsetof(run_asked, force)};
     groups[count++] = (base_option_group){"Reading the data", &run_data_options, offset + offsetof(run_asked, reading)};
@@ -91,7 +95,10 @@ void run_asked_outputs(run_files *out, const run_asked *asked)
     *out = (run_files){0};
     for (int i = 0; options[i].name; i++) {
         snprintf(out->name[i], sizeof out->name[i], "--%s", options[i].name);
-        out->file[i] = (run_file){out->name[i], asked->output[i], {.kind = DATA_CONTENT_ARRAY}};
+        out->file[i] =
+            (run_file){out->name[i],
+                       asked->output[i],
+                       {.kind = prediction_kinds[i] == LEARN_PLOT ? DATA_CONTENT_PICTURE : DATA_CONTENT_ARRAY}};
     }
 }
 
@@ -171,6 +178,13 @@ static int find_output(const shoal_application *self, const char *name)
         if (strcmp(outputs[i].name, name) == 0)
             return i;
     return -1;
+}
+
+/* The same of those that are arrays, and so can be had in memory. */
+static int find_array(const shoal_application *self, const char *name)
+{
+    const int at = find_output(self, name);
+    return at >= 0 && self->model->face->predictor->outputs[at].kind == LEARN_TENSOR ? at : -1;
 }
 
 static int fail_no_output(const shoal_application *self, const char *name)
@@ -257,6 +271,8 @@ static int write_applied_outputs(const shoal_application *self)
     for (int i = 0; outputs[i].name && status == SHOAL_OK; i++) {
         const data_codes words = words_of(self, &outputs[i]);
         char *place = NULL;
+        if (outputs[i].kind == LEARN_PLOT)
+            continue;
         if (!words.word)
             run_output_note(&files.file[i].content, shoal_result_tensor(self->outcome->result, outputs[i].name));
         if (files.file[i].path)
@@ -267,6 +283,33 @@ static int write_applied_outputs(const shoal_application *self)
     }
     status = run_moved_tell(&moved, status);
     self->outcome->write_seconds = base_seconds() - started;
+    return status;
+}
+
+/* The plot, which all ranks make together, and rank 0 alone writes. */
+static int write_plot(const shoal_application *self)
+{
+    const double started = base_seconds();
+    const char *path = path_of(self, "plot");
+    const run_file file = {"--plot", path, {.kind = DATA_CONTENT_PICTURE}};
+    bool wanted = path != NULL;
+    run_moved moved = {0};
+    run_plotted plotted;
+    learn_plot shown;
+    char *place = NULL;
+    int status = run_ranks_follow(&wanted);
+    if (status < 0 || !wanted)
+        return status;
+    self->model->face->predictor->plot(&shown, &self->applied, self->outcome->result);
+    status = run_plot_make(&plotted, self->outcome, &self->asked.plot, &shown);
+    if (status == SHOAL_OK && run_is_first())
+        status = run_file_place(&place, &moved, &file, self->asked.force);
+    if (place)
+        status = run_plot_write(place, &plotted, self->outcome);
+    status = run_moved_tell(&moved, status);
+    base_free(&place);
+    run_plot_release(&plotted);
+    self->outcome->write_seconds += base_seconds() - started;
     return status;
 }
 
@@ -305,6 +348,8 @@ static int check_asked(const shoal_application *self)
         status = run_files_check(written.file, sources, asked->json);
     if (status == SHOAL_OK)
         status = check_kinds(self);
+    if (status == SHOAL_OK)
+        status = run_plot_check(&asked->plot, path_of(self, "plot"));
     return status == SHOAL_OK ? check_missing(self) : status;
 }
 
@@ -387,13 +432,15 @@ int shoal_application_load(shoal_application *self)
         status = run_load(self->outcome);
     if (status == SHOAL_OK)
         status = check_columns(self);
+    if (status == SHOAL_OK && path_of(self, "plot"))
+        status = run_plot_prepare(self->outcome, &self->asked.plot);
     return status == SHOAL_OK ? settle_applied(self) : status;
 }
 
 int shoal_application_output(shoal_tensor *out, const shoal_application *self, const char *name)
 {
     const learn_predictor *predictor = self->model->face->predictor;
-    const int at = find_output(self, name);
+    const int at = find_array(self, name);
     if (at < 0)
         return fail_no_output(self, name);
     if (!self->applied.config)
@@ -409,7 +456,7 @@ int shoal_application_output(shoal_tensor *out, const shoal_application *self, c
 
 int shoal_application_into(shoal_application *self, const char *name, void *values, size_t bytes)
 {
-    const int at = find_output(self, name);
+    const int at = find_array(self, name);
     int used = 0;
     if (at < 0)
         return fail_no_output(self, name);
@@ -433,7 +480,9 @@ int shoal_application_run(shoal_application *self)
         return status;
     memcpy(self->outcome->config, self->applied.config, self->model->face->predictor->algorithm->config_size);
     status = run_here(self->outcome);
-    return status == SHOAL_OK && run_is_first() ? write_applied_outputs(self) : status;
+    if (status == SHOAL_OK && run_is_first())
+        status = write_applied_outputs(self);
+    return status == SHOAL_OK ? write_plot(self) : status;
 }
 
 const shoal_result *shoal_application_result(const shoal_application *self)

@@ -18,6 +18,7 @@ typedef struct run_scoring {
 typedef struct run_asked {
     const char *data;
     const char *output[RUN_PREDICTIONS_MOST]; /* paths, in the order of run_prediction_options; NULL: not written */
+    run_plot_settings plot;
     run_scoring scoring;
     bool force; /* outputs replace whatever has their names */
     shoal_data_options reading;

@@ -24,7 +24,8 @@ data_content run_output_content(const learn_output *output, const char *learner,
     static const data_content_kind kinds[] = {
         [LEARN_TENSOR] = DATA_CONTENT_ARRAY,  [LEARN_APPLIED] = DATA_CONTENT_ARRAY,
         [LEARN_MODEL] = DATA_CONTENT_MODEL,   [LEARN_PICTURE] = DATA_CONTENT_PICTURE,
-        [LEARN_CHART] = DATA_CONTENT_PICTURE, [LEARN_RESULT] = DATA_CONTENT_RESULT};
+        [LEARN_CHART] = DATA_CONTENT_PICTURE, [LEARN_PLOT] = DATA_CONTENT_PICTURE,
+        [LEARN_RESULT] = DATA_CONTENT_RESULT};
     return (data_content){.kind = kinds[output->kind],
                           .type = output->type,
                           .rank = output->rank,

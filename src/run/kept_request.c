@@ -82,6 +82,8 @@ int run_kept_text(char **out, const shoal_outcome *outcome)
         base_json_put(&object, "force", json_true());
     if (request->picture.shape || request->picture.columns || request->picture.scale)
         base_json_put(&object, "more", base_json_options(data_picture_options, &request->picture));
+    if (request->plot.columns)
+        base_json_put(&object, "plot", base_json_options(run_plot_options, &request->plot));
     if (learn_schema_says_more(&outcome->columns_used.schema))
         base_json_put(&object, "schema", learn_schema_json(&outcome->columns_used.schema));
     if (workers->workers.count > 0)
@@ -116,7 +118,7 @@ static bool needs_options(const shoal_request *request)
 {
     for (int i = 0; request->face->outputs[i].name; i++) {
         learn_output_kind kind = request->face->outputs[i].kind;
-        if (request->output[i] && (kind == LEARN_MODEL || kind == LEARN_APPLIED))
+        if (request->output[i] && (kind == LEARN_MODEL || kind == LEARN_APPLIED || kind == LEARN_PLOT))
             return true;
     }
     return false;
@@ -125,7 +127,8 @@ static bool needs_options(const shoal_request *request)
 int run_kept_fill(shoal_request *request, const run_kept_request *kept, const char *id)
 {
     const json_t *data = json_object_get(kept->asked, "data"), *outputs = json_object_get(kept->asked, "outputs"),
-                 *more = json_object_get(kept->asked, "more"), *options = json_object_get(kept->asked, "options");
+                 *more = json_object_get(kept->asked, "more"), *plot = json_object_get(kept->asked, "plot"),
+                 *options = json_object_get(kept->asked, "options");
     request->data = text_in(data, "path");
     request->inputs.weights = text_in(data, "weights");
     request->inputs.target = text_in(data, "target_file");
@@ -141,6 +144,8 @@ int run_kept_fill(shoal_request *request, const run_kept_request *kept, const ch
     int status = base_json_take_options(&request->reading, run_data_options, data);
     if (status == SHOAL_OK)
         status = base_json_take_options(&request->picture, data_picture_options, more);
+    if (status == SHOAL_OK)
+        status = base_json_take_options(&request->plot, run_plot_options, plot);
     if (status == SHOAL_OK)
         status = base_json_take_options(request->config, request->algorithm->options, options);
     if (status == SHOAL_OK || !needs_options(request)) /* what can't be read stays at its default */

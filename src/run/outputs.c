@@ -16,6 +16,7 @@
 #include "data/safetensors.h"
 #include "learn/standardise.h"
 #include "load.h"
+#include "plot.h"
 #include "ranks.h"
 #include "run.h"
 #include "kept_request.h"
@@ -232,7 +233,8 @@ static int write_output(const shoal_outcome *outcome, const learn_output *output
     case LEARN_PICTURE: return write_picture(path, outcome);
     case LEARN_RESULT: return write_result(path, output->name, outcome);
     case LEARN_CHART: return write_chart(path, outcome);
-    case LEARN_APPLIED: break; /* which takes a run */
+    case LEARN_PLOT:
+    case LEARN_APPLIED: break; /* which take a run */
     }
     return SHOAL_OK;
 }
@@ -256,20 +258,12 @@ static int load_again(shoal_outcome *outcome, const char *option)
     return status;
 }
 
-/* All ranks apply the model, and rank 0 alone writes. */
 static int write_applied(run_moved *moved, shoal_outcome *outcome, const learn_output *output, run_file *file)
 {
     const learn_ended ended = run_ended(outcome);
-    bool wanted = file->path != NULL;
     shoal_result *result = NULL;
     char *place = NULL;
-    int status = run_ranks_follow(&wanted);
-    if (status < 0 || !wanted)
-        return status;
-    if (!outcome->data)
-        status = load_again(outcome, output->name);
-    if (status == SHOAL_OK)
-        status = run_apply_ended(&result, outcome, &ended, output->name);
+    int status = run_apply_ended(&result, outcome, &ended, output->name);
     if (status == SHOAL_OK && run_is_first()) {
         run_output_note(&file->content, shoal_result_tensor(result, output->name));
         status = run_file_place(&place, moved, file, outcome->request->force);
@@ -279,6 +273,37 @@ static int write_applied(run_moved *moved, shoal_outcome *outcome, const learn_o
     base_free(&place);
     shoal_result_free(&result);
     return status;
+}
+
+static int write_plot(run_moved *moved, shoal_outcome *outcome, run_file *file)
+{
+    const learn_ended ended = run_ended(outcome);
+    learn_plot shown;
+    run_plotted plotted;
+    char *place = NULL;
+    outcome->face->plot(&shown, &ended);
+    int status = run_plot_make(&plotted, outcome, &outcome->request->plot, &shown);
+    if (status == SHOAL_OK && run_is_first())
+        status = run_file_place(&place, moved, file, outcome->request->force);
+    if (place)
+        status = run_plot_write(place, &plotted, outcome);
+    base_free(&place);
+    run_plot_release(&plotted);
+    return status;
+}
+
+/* All ranks run over the rows once more, and rank 0 alone writes. */
+static int write_run(run_moved *moved, shoal_outcome *outcome, const learn_output *output, run_file *file)
+{
+    bool wanted = file->path != NULL;
+    int status = run_ranks_follow(&wanted);
+    if (status < 0 || !wanted)
+        return status;
+    if (!outcome->data)
+        status = load_again(outcome, output->name);
+    if (status < 0)
+        return status;
+    return output->kind == LEARN_PLOT ? write_plot(moved, outcome, file) : write_applied(moved, outcome, output, file);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -303,6 +328,11 @@ static int write_placed(run_moved *moved, shoal_outcome *outcome, const learn_ou
     return status;
 }
 
+static bool takes_run(const learn_output *output)
+{
+    return output->kind == LEARN_APPLIED || output->kind == LEARN_PLOT;
+}
+
 static int write_run_outputs(run_moved *moved, shoal_outcome *outcome)
 {
     const learn_output *outputs = outcome->face->outputs;
@@ -310,11 +340,11 @@ static int write_run_outputs(run_moved *moved, shoal_outcome *outcome)
     int status = SHOAL_OK;
     run_request_outputs_for(&files, outcome->request, outcome->columns);
     for (int i = 0; outputs[i].name && status == SHOAL_OK && run_is_first(); i++)
-        if (files.file[i].path && outputs[i].kind != LEARN_APPLIED)
+        if (files.file[i].path && !takes_run(&outputs[i]))
             status = write_placed(moved, outcome, &outputs[i], &files.file[i]);
     for (int i = 0; outputs[i].name && status == SHOAL_OK; i++)
-        if (outputs[i].kind == LEARN_APPLIED)
-            status = write_applied(moved, outcome, &outputs[i], &files.file[i]);
+        if (takes_run(&outputs[i]))
+            status = write_run(moved, outcome, &outputs[i], &files.file[i]);
     return status;
 }
 

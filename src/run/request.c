@@ -58,10 +58,10 @@ static const shoal_option *const *output_options(const learn_face *face)
     return &output_tables[at];
 }
 
-static bool has_picture(const learn_face *face)
+static bool has_output(const learn_face *face, learn_output_kind kind)
 {
     for (const learn_output *output = face->outputs; output->name; output++)
-        if (output->kind == LEARN_PICTURE)
+        if (output->kind == kind)
             return true;
     return false;
 }
@@ -86,8 +86,10 @@ int run_request_groups(base_option_group groups[RUN_GROUPS_MOST], const learn_fa
         if (!groups[i].title)
             SHOAL_BUG("%s has options without a title", face->algorithm->name);
     GROUP("Output", output_options(face), output);
-    if (has_picture(face))
+    if (has_output(face, LEARN_PICTURE))
         GROUP("Picture", &data_picture_options, picture);
+    if (has_output(face, LEARN_PLOT))
+        GROUP("Plot", &run_plot_options, plot);
     GROUP("Following the run", &run_trace_options_table, trace);
     GROUP("Reading the data", &run_data_options, reading);
     GROUP("Running", &run_place_options, place);

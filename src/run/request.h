@@ -62,6 +62,11 @@ typedef struct run_trace_options {
     const char *tensorboard; /* a folder, or NULL */
 } run_trace_options;
 
+/* How rows are drawn as dots (plot.h). */
+typedef struct run_plot_settings {
+    const char *columns; /* two, for the axes; NULL: those that there are, or principal components */
+} run_plot_settings;
+
 /* What people wrote themselves and want run: a command, or a module. */
 typedef struct run_function {
     const char *exec;   /* a command line; NULL: the module */
@@ -85,6 +90,7 @@ extern const shoal_option *const run_engine_options;        /* the first of them
 extern const shoal_option *const run_workers_options_table; /* of run_workers_options */
 extern const shoal_option *const run_foreign_options;       /* of the same, for jobs that were submitted elsewhere */
 extern const shoal_option *const run_trace_options_table;   /* of run_trace_options */
+extern const shoal_option *const run_plot_options;          /* of run_plot_settings */
 
 /* Who leads a job on workers in this process, where only this process knows what the next round is; its workers map and
  * reduce. */
@@ -106,6 +112,7 @@ struct shoal_request {
     bool force;                             /* outputs replace whatever has their names */
     data_picture_settings picture;
     run_blobs blobs;
+    run_plot_settings plot;
     run_trace_options trace;
     run_place place;
     run_ranks_options ranks;

@@ -92,6 +92,12 @@ static const shoal_option trace_rows[] = {
              "which is created if need be; tensorboard --logdir DIR shows them"},
     {0},
 };
+static const shoal_option plot_rows[] = {
+    {"plot-columns", 0, SHOAL_OPTION_TEXT, offsetof(run_plot_settings, columns), "A,B",
+     .help = "the two columns that are the axes of --plot: names, or numbers from 1 among the columns that are used",
+     .default_text = "both where there are two, otherwise the first two principal components"},
+    {0},
+};
 static const shoal_option workers_rows[] = {
     {"store", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, store), "URL",
      .help = "run on workers that meet in this store: a folder, az://ACCOUNT/CONTAINER or s3://BUCKET; without "
@@ -147,5 +153,6 @@ static const shoal_option foreign_rows[] = {
 const shoal_option *const run_function_options = function_rows, *const run_data_options = data_rows,
                           *const run_rows_options = data_rows + 1, *const run_place_options = place_rows,
                           *const run_ranks_options_table = ranks_rows, *const run_engine_options = engine_rows,
-                          *const run_trace_options_table = trace_rows, *const run_workers_options_table = workers_rows,
+                          *const run_trace_options_table = trace_rows, *const run_plot_options = plot_rows,
+                          *const run_workers_options_table = workers_rows,
                           *const run_foreign_options = foreign_rows;

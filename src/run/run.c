@@ -9,14 +9,15 @@
 #include "function.h"
 #include "load.h"
 #include "outputs.h"
+#include "plot.h"
 #include "process.h"
 #include "ranks.h"
 
-/* The path of the picture that is to be drawn; NULL for none. */
-static const char *picture_of(const shoal_request *request)
+/* The path of the learner's output of that kind, of which it has one at most; NULL for none. */
+static const char *path_of(const shoal_request *request, learn_output_kind kind)
 {
     for (int i = 0; request->face->outputs[i].name; i++)
-        if (request->face->outputs[i].kind == LEARN_PICTURE)
+        if (request->face->outputs[i].kind == kind)
             return request->output[i];
     return NULL;
 }
@@ -62,7 +63,9 @@ static int check_learner(const shoal_request *request)
     if (status == SHOAL_OK)
         status = check_outputs(request);
     if (status == SHOAL_OK)
-        status = data_picture_check(&request->picture, picture_of(request));
+        status = data_picture_check(&request->picture, path_of(request, LEARN_PICTURE));
+    if (status == SHOAL_OK)
+        status = run_plot_check(&request->plot, path_of(request, LEARN_PLOT));
     return status;
 }
 
@@ -130,8 +133,10 @@ static int prepare_run(shoal_outcome *outcome)
     int status = run_load(outcome);
     if (status == SHOAL_OK)
         status = settle(outcome);
-    if (status == SHOAL_OK && picture_of(request))
+    if (status == SHOAL_OK && path_of(request, LEARN_PICTURE))
         status = find_picture(outcome);
+    if (status == SHOAL_OK && path_of(request, LEARN_PLOT))
+        status = run_plot_prepare(outcome, &request->plot);
     if (status == SHOAL_OK && run_is_first())
         status = run_outputs_check_old(outcome);
     return status;

@@ -29,7 +29,8 @@ except ImportError:
 
 EXAMPLES = os.path.abspath("examples")
 KMEANS = {
-    "--centres": "c.npy", "--labels": "l.npy", "--model": "m.safetensors", "--picture": "p.png", "--trace": "t.jsonl"
+    "--centres": "c.npy", "--labels": "l.npy", "--model": "m.safetensors", "--picture": "p.png", "--plot": "q.svg",
+    "--trace": "t.jsonl"
 }
 AUTOENCODER = {"--model": "m.safetensors", "--features": "f.npy", "--picture": "p.png", "--trace": "t.jsonl"}
 

@@ -115,7 +115,7 @@ def kmeans_labels_and_distances():
         assert told["k"] == 7 and told["model"] == "kmeans" and abs(told["objective"] / square.min(1).sum() -
                                                                     1) < 1e-12, told
     same_everywhere("own.safetensors", "x.npy", "--labels", shutil.copy("l.npy", "first.npy"))
-    gives = "which gives --labels, --distances and --all-distances"
+    gives = "which gives --labels, --distances, --all-distances and --plot"
     refuses(2, f"--features: centres.npy is a model of kmeans, {gives}", "centres.npy", "x.npy", "--features", "f.npy")
     refuses(2, f"--probabilities: own.safetensors is a model of kmeans, {gives}", "own.safetensors", "x.npy",
             "--labels", "new.npy", "--probabilities", "p.npy")

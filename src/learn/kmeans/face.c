@@ -147,6 +147,8 @@ static int start_from(void *into, const double *centres, int64_t rows)
 
 /* ---- after the run ----------------------------------------------------------------------------------------------- */
 
+#define PLOT_HELP "draw the rows as dots in the colours of their clusters, and the centres: .svg or .png"
+
 static const learn_output outputs[] = {
     {"centres", 'c', "FILE", "write the centres, in the units of DATA: float64, K rows", .kind = LEARN_TENSOR,
      .type = "float64", .rank = 2, .as_wide_as_data = true},
@@ -162,6 +164,7 @@ static const learn_output outputs[] = {
      "of several K: write the rows that silhouettes are of: int64, each row's number, from 0, then its cluster for "
      "each K",
      .kind = LEARN_TENSOR, .type = "int64", .rank = 2, .names_rows = true},
+    {"plot", 0, "FILE", PLOT_HELP, .kind = LEARN_PLOT},
     {0},
 };
 
@@ -186,6 +189,18 @@ static int draw(data_sheet *sheet, double **images, const learn_ended *ended)
     sheet->values = *images;
     sheet->images = centres->shape[0];
     return SHOAL_OK;
+}
+
+static void plot(learn_plot *out, const learn_ended *ended)
+{
+    const shoal_kmeans_config *config = ended->config;
+    const shoal_tensor *centres = shoal_result_tensor(ended->result, "centres"),
+                       *labels = shoal_result_tensor(ended->result, "labels");
+    *out = (learn_plot){.called = "cluster",
+                        .group = labels ? labels->values : NULL,
+                        .groups = centres->shape[0],
+                        .centres = centres->values,
+                        .unit = config->metric == SHOAL_METRIC_COSINE};
 }
 
 /* Rows in the smallest and the largest cluster. */
@@ -353,7 +368,7 @@ static void summarise_kmeans(learn_lines *lines, const learn_ended *ended)
 
 /* ---- applying a model -------------------------------------------------------------------------------------------- */
 
-enum { LABELS, DISTANCES, ALL_DISTANCES };
+enum { LABELS, DISTANCES, ALL_DISTANCES, PLOT };
 static const learn_output predictions[] = {
     [LABELS] = {"labels", 'l', "FILE", "write the number of the nearest centre of each row: int32, from 0",
                 .kind = LEARN_TENSOR, .type = "int32", .rank = 1},
@@ -362,6 +377,7 @@ static const learn_output predictions[] = {
     [ALL_DISTANCES] = {"all-distances", 0, "FILE",
                        "write the distance of each row from every centre: float64, one column per centre",
                        .kind = LEARN_TENSOR, .type = "float64", .rank = 2},
+    [PLOT] = {"plot", 0, "FILE", PLOT_HELP, .kind = LEARN_PLOT},
     {0},
 };
 
@@ -401,6 +417,17 @@ static void summarise_labels(learn_lines *lines, const learn_applied *applied, c
     learn_say(lines, "objective", "%.10g", shoal_result_number(result, "objective"));
 }
 
+static void plot_labels(learn_plot *out, const learn_applied *applied, const shoal_result *result)
+{
+    const shoal_predict_config *config = applied->config;
+    const shoal_tensor *labels = shoal_result_tensor(result, "labels");
+    *out = (learn_plot){.called = "cluster",
+                        .group = labels ? labels->values : NULL,
+                        .groups = config->k,
+                        .centres = config->centres,
+                        .unit = config->metric == SHOAL_METRIC_COSINE};
+}
+
 static int tell_labels(shoal_result *facts, const learn_applied *applied, const shoal_result *result)
 {
     const shoal_predict_config *config = applied->config;
@@ -425,6 +452,7 @@ static const learn_predictor predictor = {
     .shape = shape_all_distances,
     .summarise = summarise_labels,
     .tell = tell_labels,
+    .plot = plot_labels,
     .score = score,
     .takes_rows = true,
 };
@@ -461,6 +489,7 @@ static const learn_example examples[] = {
     {"shoal kmeans data.npy -k 2..20 --elbow elbow.svg --model best.safetensors",
      "try each K, draw how good it is, and keep the best by its silhouette"},
     {"shoal kmeans train-images-idx3-ubyte.gz -k 64 --picture centres.png", "draw the centres of small images"},
+    {"shoal kmeans iris.csv -k 3 --drop-column species --plot clusters.svg", "see the clusters"},
     {"shoal kmeans iris.csv -k 3 --drop-column species --runs 10 --json", "the best of ten runs, for a script"},
     {"shoal kmeans documents.npy -k 50 --metric cosine --model topics.safetensors",
      "by direction alone: counts of words, embeddings"},
@@ -507,6 +536,7 @@ const learn_face learn_kmeans = {
     .tell = tell_kmeans,
     .draw = draw,
     .chart = chart,
+    .plot = plot,
     .parts = parts,
     .annotate = annotate,
     .predictor = &predictor,
