@@ -59,8 +59,9 @@ static json_t *json_score(const run_score *score)
     return object;
 }
 
-static int print_predict_object(const shoal_application *application, const run_score *score)
+static int print_predict_object(const shoal_application *application)
 {
+    const run_score *score = &application->score;
     const learn_predictor *predictor = application->model->face->predictor;
     shoal_result *facts = NULL;
     json_t *object = cli_outcome_json(application->outcome);
@@ -84,8 +85,9 @@ static int print_predict_object(const shoal_application *application, const run_
     return cli_print_json(object);
 }
 
-static int print_predict_summary(const shoal_application *application, const run_score *score, const run_file *written)
+static int print_predict_summary(const shoal_application *application, const run_file *written)
 {
+    const run_score *score = &application->score;
     FILE *stream = cli_summary_stream(written);
     learn_lines lines = {0};
     cli_outcome_print_data(application->outcome, stream);
@@ -108,7 +110,6 @@ static int run_predict(void *from_main, const char *const *word, int words)
     shoal_model *model = NULL;
     shoal_application *application = NULL;
     run_files written;
-    run_score score = {0};
     cli_watch watch;
     (void)words;
     settings->asked.data = word[1];
@@ -126,14 +127,11 @@ static int run_predict(void *from_main, const char *const *word, int words)
         shoal_application_watch(application, &watcher);
         status = shoal_application_run(application);
     }
-    if (status == SHOAL_OK && run_is_first() && settings->asked.scoring.score)
-        status = run_score_make(&score, application);
     cli_progress_clear(&watch.progress);
     if (status == SHOAL_OK && run_is_first() && settings->print.json)
-        status = print_predict_object(application, &score);
+        status = print_predict_object(application);
     else if (status == SHOAL_OK && run_is_first() && !settings->print.quiet)
-        status = print_predict_summary(application, &score, written.file);
-    run_score_release(&score);
+        status = print_predict_summary(application, written.file);
     shoal_application_free(&application);
     shoal_model_free(&model);
     return status;
@@ -199,6 +197,9 @@ static const learn_example examples[] = {
     {"shoal predict model.safetensors new.npy --labels labels.npy", "classify or cluster new rows"},
     {"shoal predict centres.npy new.csv --distances distances.npy --quiet", "the distance of each row from its centre"},
     {"shoal predict spam.safetensors test.csv --score", "accuracy, log loss and confusion matrix on known rows"},
+    {"shoal predict digits.safetensors t10k-images-idx3-ubyte.gz --target t10k-labels-idx1-ubyte.gz --confusion "
+     "confusion.svg",
+     "and the confusion matrix as a picture"},
     {"shoal predict spam.safetensors new.csv --probabilities p.npy", "the probability of each class"},
     {"shoal predict autoencoder.safetensors patches.npy --features features.npy",
      "the hidden activations, as new columns"},

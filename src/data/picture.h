@@ -22,6 +22,7 @@ typedef struct data_sheet {
     int64_t columns; /* images side by side; 0 makes the sheet roughly square */
     int64_t scale;   /* pixels across a value; 0 for 1 */
     bool centred;    /* 0 is shown as middle grey */
+    bool of_classes; /* weights of classes: each has its name, and signs have colours (plot/sheet.h) */
     bool guessed;    /* nothing says that the images have this shape (picture_shape.h) */
 } data_sheet;
 

@@ -66,6 +66,8 @@ static const shoal_option scoring_rows[] = {
     {"score", 's', SHOAL_OPTION_FLAG, offsetof(run_scoring, score),
      .help = "print how well the model does: accuracy, log loss and confusion matrix of classes; the objective of "
              "clusters and, with known classes, the adjusted Rand index; the reconstruction error of an autoencoder"},
+    {"confusion", 0, SHOAL_OPTION_TEXT, offsetof(run_scoring, confusion), "FILE",
+     .help = "score, and draw the confusion matrix, or how many rows of each class are in each cluster: .svg or .png"},
     {"target", 'y', SHOAL_OPTION_TEXT, offsetof(run_scoring, target), "COLUMN|FILE",
      .help = "the known class of each row, for --score: a column of DATA, by its name, its number from 1, or from -1 "
              "backwards; or a file of one column or one row",
@@ -89,17 +91,24 @@ int run_asked_groups(base_option_group groups[RUN_GROUPS_MOST], size_t offset)
     return count;
 }
 
+static run_file confusion_file(const run_asked *asked)
+{
+    return (run_file){"--confusion", asked->scoring.confusion, {.kind = DATA_CONTENT_PICTURE}};
+}
+
 void run_asked_outputs(run_files *out, const run_asked *asked)
 {
     const shoal_option *options = run_prediction_options();
+    int i = 0;
     *out = (run_files){0};
-    for (int i = 0; options[i].name; i++) {
+    for (; options[i].name; i++) {
         snprintf(out->name[i], sizeof out->name[i], "--%s", options[i].name);
         out->file[i] =
             (run_file){out->name[i],
                        asked->output[i],
                        {.kind = prediction_kinds[i] == LEARN_PLOT ? DATA_CONTENT_PICTURE : DATA_CONTENT_ARRAY}};
     }
+    out->file[i] = confusion_file(asked);
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
@@ -126,6 +135,7 @@ void shoal_application_free(shoal_application **inout)
     shoal_application *self = *inout;
     if (!self)
         return;
+    run_score_release(&self->score);
     shoal_outcome_free(&self->outcome);
     shoal_request_free(&self->request);
     run_texts_free(&self->texts);
@@ -210,6 +220,16 @@ static int check_kinds(const shoal_application *self)
     return SHOAL_OK;
 }
 
+/* A table has classes on both sides, or classes and clusters. */
+static int check_confusion(const shoal_application *self)
+{
+    const learn_applied *model = &self->model->loaded;
+    if (!self->asked.scoring.confusion || model->classes_count > 0 || model->clusters > 0)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE, "--confusion: %s is a model of %s, which has neither classes nor clusters",
+                      self->model->name, self->model->face->algorithm->name);
+}
+
 static bool is_in_memory(const shoal_application *self, const char *output)
 {
     for (const shoal_row_memory *into = self->into; into->name; into++)
@@ -237,8 +257,9 @@ static data_codes words_of(const shoal_application *self, const learn_output *ou
 static void list_applied_outputs(run_files *out, const shoal_application *self)
 {
     const learn_output *outputs = self->model->face->predictor->outputs;
+    int i = 0;
     *out = (run_files){0};
-    for (int i = 0; outputs[i].name; i++) {
+    for (; outputs[i].name; i++) {
         snprintf(out->name[i], sizeof out->name[i], "--%s", outputs[i].name);
         out->file[i] = (run_file){.name = out->name[i],
                                   .path = path_of(self, outputs[i].name),
@@ -247,6 +268,7 @@ static void list_applied_outputs(run_files *out, const shoal_application *self)
         if (out->file[i].content.words.word)
             out->file[i].content.type = "words";
     }
+    out->file[i] = confusion_file(&self->asked);
 }
 
 static int check_applied_outputs(const shoal_application *self)
@@ -258,6 +280,20 @@ static int check_applied_outputs(const shoal_application *self)
         if (file->path)
             status = data_content_check_name(file->name, file->path, &file->content);
     return status == SHOAL_OK ? run_files_check_old(files.file, self->asked.force) : status;
+}
+
+static int write_confusion(const shoal_application *self, run_moved *moved)
+{
+    const run_file file = confusion_file(&self->asked);
+    char *place = NULL, *name = NULL;
+    int status = run_plot_name(&name, self->outcome);
+    if (status == SHOAL_OK)
+        status = run_file_place(&place, moved, &file, self->asked.force);
+    if (status == SHOAL_OK)
+        status = run_score_draw(place, &self->score, name);
+    base_free(&name);
+    base_free(&place);
+    return status;
 }
 
 static int write_applied_outputs(const shoal_application *self)
@@ -281,6 +317,8 @@ static int write_applied_outputs(const shoal_application *self)
             status = run_write_tensor(place, self->outcome->result, outputs[i].name, &words);
         base_free(&place);
     }
+    if (status == SHOAL_OK && self->asked.scoring.confusion)
+        status = write_confusion(self, &moved);
     status = run_moved_tell(&moved, status);
     self->outcome->write_seconds = base_seconds() - started;
     return status;
@@ -349,6 +387,8 @@ static int check_asked(const shoal_application *self)
     if (status == SHOAL_OK)
         status = check_kinds(self);
     if (status == SHOAL_OK)
+        status = check_confusion(self);
+    if (status == SHOAL_OK)
         status = run_plot_check(&asked->plot, path_of(self, "plot"));
     return status == SHOAL_OK ? check_missing(self) : status;
 }
@@ -382,7 +422,8 @@ static int settle_schema(shoal_application *self)
     columns->schema.columns = self->model->loaded.columns;
     columns->model = self->model->name;
     columns->wants_known = self->asked.scoring.score;
-    columns->needs_known = self->asked.scoring.score && self->model->loaded.classes_count > 0;
+    columns->needs_known =
+        self->asked.scoring.score && (self->model->loaded.classes_count > 0 || self->asked.scoring.confusion);
     return status;
 }
 
@@ -423,6 +464,7 @@ int shoal_application_load(shoal_application *self)
     if (self->loaded)
         return shoal_fail(SHOAL_USAGE, "the rows are loaded already");
     self->loaded = true;
+    self->asked.scoring.score |= self->asked.scoring.confusion != NULL;
     int status = check_asked(self);
     if (status == SHOAL_OK)
         status = make_applying_request(self);
@@ -480,6 +522,10 @@ int shoal_application_run(shoal_application *self)
         return status;
     memcpy(self->outcome->config, self->applied.config, self->model->face->predictor->algorithm->config_size);
     status = run_here(self->outcome);
+    if (status == SHOAL_OK && run_is_first() && self->asked.scoring.score)
+        status = run_score_make(&self->score, self);
+    if (status == SHOAL_OK && run_is_first() && self->asked.scoring.confusion)
+        status = run_score_check_picture(&self->score);
     if (status == SHOAL_OK && run_is_first())
         status = write_applied_outputs(self);
     return status == SHOAL_OK ? write_plot(self) : status;

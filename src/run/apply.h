@@ -4,13 +4,15 @@
 
 #include "model.h"
 #include "outcome.h"
+#include "score.h"
 
 /* Kinds of predictions, over all learners. */
 enum { RUN_PREDICTIONS_MOST = 16 };
 
 /* What is known of the rows, and whether predictions are compared with it. */
 typedef struct run_scoring {
-    const char *target; /* a column or a file; NULL: the model's own target */
+    const char *target;    /* a column or a file; NULL: the model's own target */
+    const char *confusion; /* where the table of classes is drawn, which takes a score; NULL: nowhere */
     bool score;
 } run_scoring;
 
@@ -45,6 +47,7 @@ struct shoal_application {
     bool loaded, ran;
     struct run_texts *texts; /* that shoal_application_set copied */
     learn_applied applied;   /* its values are the model's */
+    run_score score;         /* if that was asked for; of the first rank */
     shoal_request *request;  /* whose learner is the predictor */
     shoal_outcome *outcome;
 };

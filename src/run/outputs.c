@@ -17,6 +17,7 @@
 #include "learn/standardise.h"
 #include "load.h"
 #include "plot.h"
+#include "plot/sheet.h"
 #include "ranks.h"
 #include "run.h"
 #include "kept_request.h"
@@ -94,16 +95,78 @@ static int write_result(const char *path, const char *name, const shoal_outcome 
     return write_tensor(path, tensor, NULL);
 }
 
+int64_t run_picture_columns(const shoal_outcome *outcome)
+{
+    return outcome->columns - (outcome->face->classes_most > 0);
+}
+
+/* What the images are of: classes by their names, or, with one image for two classes, one of them against the other. */
+static int name_classes(char **names, const data_sheet *sheet, const shoal_outcome *outcome)
+{
+    const shoal_tensor *classes = shoal_result_tensor(outcome->result, "classes");
+    const learn_schema *schema = &outcome->columns_used.schema;
+    const bool one = sheet->images == 1 && classes->shape[0] == 2;
+    char *name[2] = {0};
+    int status = SHOAL_OK;
+    for (int64_t i = 0; i < sheet->images && status == SHOAL_OK; i++) {
+        for (int k = 0; k <= one && status == SHOAL_OK; k++) {
+            const int64_t class = one ? 1 - k : i;
+            status = schema->classes && class < schema->classes_count
+                         ? base_copy_text(&name[k], schema->classes[class])
+                         : base_format(&name[k], "%.10g", ((const double *)classes->values)[class]);
+        }
+        if (status == SHOAL_OK)
+            status = one ? base_format(&names[i], "%s (red) or %s (blue)", name[0], name[1])
+                         : base_copy_text(&names[i], name[0]);
+        base_free(&name[0]);
+        base_free(&name[1]);
+    }
+    return status;
+}
+
+/* Weights of classes, as a sheet on which each has its name. */
+static int write_class_sheet(const char *path, const data_sheet *sheet, const shoal_outcome *outcome)
+{
+    plot_canvas *canvas = NULL;
+    char **names = NULL, *data_name = NULL, *title = NULL;
+    int status = base_alloc(&names, (size_t)sheet->images, sizeof *names, "names of classes");
+    if (status == SHOAL_OK)
+        status = name_classes(names, sheet, outcome);
+    if (status == SHOAL_OK)
+        status = run_plot_name(&data_name, outcome);
+    if (status == SHOAL_OK)
+        status = base_format(&title, "%s: weights of %s", data_name, sheet->images > 1 ? "each class" : "two classes");
+    if (status == SHOAL_OK)
+        status = plot_sheet_new(&canvas, &(plot_sheet){.values = sheet->values,
+                                                       .images = sheet->images,
+                                                       .height = sheet->height,
+                                                       .width = sheet->width,
+                                                       .channels = sheet->channels == 3 ? 3 : 1,
+                                                       .across = sheet->columns,
+                                                       .scale = (double)outcome->request->picture.scale,
+                                                       .names = names,
+                                                       .title = title});
+    if (status == SHOAL_OK)
+        status = plot_write(canvas, path);
+    plot_canvas_free(&canvas);
+    base_free(&title);
+    base_free(&data_name);
+    for (int64_t i = 0; names && i < sheet->images; i++)
+        base_free(&names[i]);
+    base_free(&names);
+    return status;
+}
+
 static int write_picture(const char *path, const shoal_outcome *outcome)
 {
     const learn_ended ended = run_ended(outcome);
     data_sheet sheet = {0};
     double *images = NULL;
-    int status = data_picture_find(&sheet, &outcome->request->picture, outcome->columns, outcome->data);
+    int status = data_picture_find(&sheet, &outcome->request->picture, run_picture_columns(outcome), outcome->data);
     if (status == SHOAL_OK)
         status = outcome->face->draw(&sheet, &images, &ended);
     if (status == SHOAL_OK)
-        status = data_picture_write(path, &sheet);
+        status = sheet.of_classes ? write_class_sheet(path, &sheet, outcome) : data_picture_write(path, &sheet);
     base_free(&images);
     return status;
 }

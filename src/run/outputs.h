@@ -9,6 +9,8 @@
 data_content run_output_content(const learn_output *output, const char *learner, int64_t columns);
 /* Notes what is known of an output once there is its tensor; NULL adds nothing. */
 void run_output_note(data_content *content, const shoal_tensor *tensor);
+/* The columns that images are made of: all but the target. */
+int64_t run_picture_columns(const shoal_outcome *outcome);
 /* Refuses names that do not say a format. */
 int run_outputs_check_names(const shoal_request *request);
 /* Refuses, before the work, to replace files that hold something else. */

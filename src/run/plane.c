@@ -63,7 +63,7 @@ static int64_t choose_sample(const shoal_shape *shape)
     return shape->rows < most ? shape->rows : most;
 }
 
-static int start(shoal_round **out, const void *untyped, const shoal_shape *shape)
+static int start_plane(shoal_round **out, const void *untyped, const shoal_shape *shape)
 {
     plane_model header = {.wanted = *(const run_plane_wanted *)untyped, .columns = shape->columns};
     memcpy(header.origin, header.wanted.origin, sizeof header.origin);
@@ -73,7 +73,7 @@ static int start(shoal_round **out, const void *untyped, const shoal_shape *shap
 }
 
 /* No round of it ever comes from elsewhere. */
-static int check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
+static int check_plane(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)
 {
     const plane_model *model = round->model;
     (void)self;
@@ -89,19 +89,19 @@ typedef struct prepared {
     const kernel_set *kernel;
 } prepared;
 
-static int prepare(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
+static int prepare_plane(void **inout, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
 {
     (void)round, (void)shape;
     int status = *inout ? SHOAL_OK : base_alloc(inout, 1, sizeof(prepared), "what rounds share");
     return status < 0 ? status : kernel_choose(&((prepared *)*inout)->kernel, crew->kernel);
 }
 
-static void forget(void **inout)
+static void forget_plane(void **inout)
 {
     base_free(inout);
 }
 
-static size_t scratch_bytes(const shoal_round *round, const void *shared, const shoal_shape *shape)
+static size_t scratch_bytes_plane(const shoal_round *round, const void *shared, const shoal_shape *shape)
 {
     (void)round, (void)shared;
     return (size_t)shape->columns * sizeof(double);
@@ -170,8 +170,8 @@ static int take_sample(shoal_partial *partial, const plane_model *model, const k
     return status;
 }
 
-static int map(shoal_partial *partial, const shoal_round *round, const void *shared, const shoal_grain *grain,
-               const shoal_scratch *scratch)
+static int map_plane(shoal_partial *partial, const shoal_round *round, const void *shared, const shoal_grain *grain,
+                     const shoal_scratch *scratch)
 {
     const plane_model *model = round->model;
     const kernel_set *kernel = ((const prepared *)shared)->kernel;
@@ -242,15 +242,15 @@ static int make_result(shoal_result **out, const plane_model *model, shoal_parti
     return status;
 }
 
-static int update(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
-                  const shoal_shape *shape, const shoal_crew *crew, bool stop)
+static int update_plane(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
+                        const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     const plane_model *model = round->model;
     (void)stop;
     return model->sample > 0 ? find_components(next, model, merged, crew) : make_result(result, model, merged, shape);
 }
 
-static int cost(shoal_cost *out, const void *config, const shoal_shape *shape)
+static int cost_plane(shoal_cost *out, const void *config, const shoal_shape *shape)
 {
     (void)config;
     *out = (shoal_cost){.operations_per_row = 4 * (double)shape->columns, .rounds = 2};
@@ -263,14 +263,14 @@ static const shoal_algorithm plane_algorithm = {.version = SHOAL_ALGORITHM_VERSI
                                                 .summary = "where rows lie on a plane",
                                                 .config_size = sizeof(run_plane_wanted),
                                                 .kernel_free = true,
-                                                .start = start,
-                                                .check = check,
-                                                .prepare = prepare,
-                                                .forget = forget,
-                                                .scratch_bytes = scratch_bytes,
-                                                .map = map,
-                                                .update = update,
-                                                .cost = cost};
+                                                .start = start_plane,
+                                                .check = check_plane,
+                                                .prepare = prepare_plane,
+                                                .forget = forget_plane,
+                                                .scratch_bytes = scratch_bytes_plane,
+                                                .map = map_plane,
+                                                .update = update_plane,
+                                                .cost = cost_plane};
 
 /* ---- the plane --------------------------------------------------------------------------------------------------- */
 

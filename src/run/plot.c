@@ -121,16 +121,25 @@ static void place_centres(plot_xy *out, const plot_scatter *in, const run_plotte
     }
 }
 
-/* "iris.csv: 150 rows in 3 clusters" */
-static int make_title(char **out, const run_plotted *plotted, const shoal_outcome *outcome)
+int run_plot_name(char **out, const shoal_outcome *outcome)
 {
     const bool generated = strncmp(outcome->data_name, "gen:", 4) == 0;
     const char *slash = generated ? NULL : strrchr(outcome->data_name, '/'),
                *name = slash ? slash + 1 : outcome->data_name;
-    return base_format(out, "%.*s: %" PRId64 " row%s in %" PRId64 " %s%s",
-                       (int)(generated ? strcspn(name, "?") : strlen(name)), name, plotted->plane.rows,
-                       base_plural(plotted->plane.rows), plotted->shown.groups, plotted->shown.called,
-                       base_plural(plotted->shown.groups));
+    return base_copy_text_n(out, name, generated ? strcspn(name, "?") : strlen(name));
+}
+
+/* "iris.csv: 150 rows in 3 clusters" */
+static int make_title(char **out, const run_plotted *plotted, const shoal_outcome *outcome)
+{
+    const int64_t rows = plotted->plane.rows, groups = plotted->shown.groups;
+    char *name = NULL;
+    int status = run_plot_name(&name, outcome);
+    if (status == SHOAL_OK)
+        status = base_format(out, "%s: %" PRId64 " row%s in %" PRId64 " %s%s", name, rows, base_plural(rows), groups,
+                             plotted->shown.called, base_plural(groups));
+    base_free(&name);
+    return status;
 }
 
 int run_plot_write(const char *path, const run_plotted *plotted, const shoal_outcome *outcome)

@@ -27,4 +27,7 @@ int run_plot_make(run_plotted *out, const shoal_outcome *outcome, const run_plot
 int run_plot_write(const char *path, const run_plotted *plotted, const shoal_outcome *outcome);
 void run_plot_release(run_plotted *plotted);
 
+/* What a title calls the rows: the name of the file without its folder. */
+int run_plot_name(char **out, const shoal_outcome *outcome);
+
 #endif

@@ -154,5 +154,4 @@ const shoal_option *const run_function_options = function_rows, *const run_data_
                           *const run_rows_options = data_rows + 1, *const run_place_options = place_rows,
                           *const run_ranks_options_table = ranks_rows, *const run_engine_options = engine_rows,
                           *const run_trace_options_table = trace_rows, *const run_plot_options = plot_rows,
-                          *const run_workers_options_table = workers_rows,
-                          *const run_foreign_options = foreign_rows;
+                          *const run_workers_options_table = workers_rows, *const run_foreign_options = foreign_rows;

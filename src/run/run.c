@@ -114,13 +114,14 @@ static int find_picture(const shoal_outcome *outcome)
 {
     data_sheet sheet = {0};
     char line[160];
-    int status = data_picture_find(&sheet, &outcome->request->picture, outcome->columns, outcome->data);
+    const int64_t columns = run_picture_columns(outcome);
+    int status = data_picture_find(&sheet, &outcome->request->picture, columns, outcome->data);
     if (status == SHOAL_OK && sheet.guessed && run_is_first()) {
         snprintf(
             line, sizeof line,
             "--picture: the %lld columns of the data are drawn as images of %lldx%lld; --picture-shape HxW chooses "
             "another shape",
-            (long long)outcome->columns, (long long)sheet.height, (long long)sheet.width);
+            (long long)columns, (long long)sheet.height, (long long)sheet.width);
         run_warn(outcome, line);
     }
     return status;

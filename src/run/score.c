@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apply.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "plot/matrix.h"
 
 /* Cells of a table that are worth their memory; a target of more different values is not one of classes. */
 enum { CELLS_MOST = 1 << 22 };
@@ -278,16 +280,61 @@ int run_score_make(run_score *out, const shoal_application *application)
 
 int shoal_application_score(shoal_result **out, const shoal_application *application)
 {
-    run_score score;
+    const shoal_result *facts = application->score.facts;
     *out = NULL;
-    if (!application->asked.scoring.score || !shoal_application_result(application))
+    if (!facts)
         return shoal_fail(SHOAL_USAGE, "a score needs the option score, and a run");
-    int status = run_score_make(&score, application);
+    int status = shoal_result_new(out);
     if (status == SHOAL_OK) {
-        *out = score.facts;
-        score.facts = NULL;
+        (*out)->numbers = facts->numbers;
+        memcpy((*out)->number, facts->number, sizeof facts->number);
     }
-    run_score_release(&score);
+    return status;
+}
+
+/* ---- as a picture ------------------------------------------------------------------------------------------------ */
+
+static bool is_of_classes(const run_score *score)
+{
+    return shoal_result_number(score->facts, "accuracy") >= 0;
+}
+
+int run_score_check_picture(const run_score *score)
+{
+    if (score->known <= PLOT_MATRIX_MOST && score->predicted <= PLOT_MATRIX_MOST)
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE,
+                      "--confusion: %" PRId64 " by %" PRId64 " %s are more than the %d a picture shows: --score "
+                      "--json prints the table",
+                      score->known, score->predicted, is_of_classes(score) ? "classes" : "classes and clusters",
+                      PLOT_MATRIX_MOST);
+}
+
+int run_score_draw(const char *path, const run_score *score, const char *name)
+{
+    const bool classes = is_of_classes(score);
+    const double rows = shoal_result_number(score->facts, "rows");
+    plot_matrix table = {.rows = score->known,
+                         .columns = score->predicted,
+                         .count = score->table,
+                         .row_names = score->known_names,
+                         .column_names = score->predicted_names,
+                         .same = classes ? score->predicted : 0,
+                         .row_title = "known class",
+                         .column_title = classes ? "what the model says" : "cluster"};
+    plot_canvas *canvas = NULL;
+    char *title = NULL;
+    int status = classes ? base_format(&title, "%s: %.2f%% of %.0f row%s are right", name,
+                                       100 * shoal_result_number(score->facts, "accuracy"), rows, rows == 1 ? "" : "s")
+                         : base_format(&title, "%s: %.0f row%s, adjusted Rand index %.4g", name, rows,
+                                       rows == 1 ? "" : "s", shoal_result_number(score->facts, "adjusted_rand_index"));
+    table.title = title;
+    if (status == SHOAL_OK)
+        status = plot_matrix_new(&canvas, &table);
+    if (status == SHOAL_OK)
+        status = plot_write(canvas, path);
+    plot_canvas_free(&canvas);
+    base_free(&title);
     return status;
 }
 
@@ -337,7 +384,7 @@ static void say_name(learn_lines *lines, const char *name, int width)
 static void say_table(learn_lines *lines, const run_score *score)
 {
     int width = widest(score);
-    learn_say(lines, score->table && shoal_result_number(score->facts, "accuracy") >= 0 ? "confusion" : "clusters",
+    learn_say(lines, score->table && is_of_classes(score) ? "confusion" : "clusters",
               "rows are known classes, columns what the model says");
     learn_say_more(lines, "\n%*s", 11 + width, "");
     for (int64_t k = 0; k < score->predicted; k++) {
@@ -373,6 +420,8 @@ void run_score_say(learn_lines *lines, const run_score *score)
     if (score->table && score->known <= SHOWN && score->predicted <= SHOWN)
         say_table(lines, score);
     else if (score->table)
-        learn_say(lines, "confusion", "%" PRId64 " by %" PRId64 " classes: --json prints the table", score->known,
-                  score->predicted);
+        learn_say(lines, "confusion",
+                  "%" PRId64 " by %" PRId64 " classes: --json prints the table, --confusion FILE draws "
+                  "it",
+                  score->known, score->predicted);
 }

@@ -5,7 +5,9 @@
 #ifndef RUN_SCORE_H
 #define RUN_SCORE_H
 
-#include "apply.h"
+#include <shoal/model.h>
+
+#include "learn/face.h"
 
 typedef struct run_score {
     shoal_result *facts;      /* numbers by name: rows, accuracy, log_loss, adjusted_rand_index, objective, error */
@@ -17,6 +19,11 @@ typedef struct run_score {
 /* Compares predictions with what is known.  Release it whatever came of it. */
 int run_score_make(run_score *out, const shoal_application *application);
 void run_score_release(run_score *score);
+
+/* SHOAL_USAGE when the table is too large for a picture. */
+int run_score_check_picture(const run_score *score);
+/* Draws the table (plot/matrix.h); the title calls the rows `name`. */
+int run_score_draw(const char *path, const run_score *score, const char *name);
 
 /* Lines for people; the table is left out where it would not fit a screen. */
 void run_score_say(learn_lines *lines, const run_score *score);

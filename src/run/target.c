@@ -204,6 +204,7 @@ static void move_facts(shoal_data *joined, shoal_data *data, shoal_data *file)
 {
     joined->format = data->format == &data_generated ? &data_memory : data->format;
     joined->has_header = data->has_header;
+    joined->image = data->image; /* of the columns but the target */
     joined->missing = data->missing;
     joined->source_rows = data->source_rows;
     joined->gone = data->gone;

@@ -9,6 +9,7 @@ SVG files are read as XML and PNG files by Pillow; where rows lie is computed ag
 """
 import base64
 import io
+import json
 import os
 import re
 import subprocess
@@ -254,6 +255,178 @@ def what_cannot_be_drawn_is_told_before_the_run():
     refuses("--plot-columns chooses the axes of --plot FILE: add --plot FILE", "predict", "m.safetensors", "x.csv",
             "--plot-columns", "a,b")
     assert sorted(os.listdir(".")) == ["m.safetensors", "one.npy", "x.csv"], os.listdir(".")
+
+
+# ---- confusion matrices ----------------------------------------------------------------------------------------------
+
+
+class Matrix:
+    """What a confusion matrix as SVG shows: its texts, and the counts by the middles of their cells."""
+
+    def __init__(self, path):
+        root = xml.parse(path).getroot()
+        self.texts = [text.text for text in root.iter(SVG + "text")]
+        cells = [rect for rect in root.iter(SVG + "rect") if rect.get("fill") not in ("none", "#fff")]
+        self.fills = [cell.get("fill") for cell in cells]
+        across = sorted({float(cell.get("x")) for cell in cells})
+        down = sorted({float(cell.get("y")) for cell in cells})
+        side = float(cells[0].get("width"))
+        self.table = np.zeros((len(down), len(across)), dtype=int)
+        for text in root.iter(SVG + "text"):
+            if text.text.isdigit() and not text.get("transform") and text.get("text-anchor") == "middle":
+                column, row = ((float(text.get(name)) - first) / side
+                               for name, first in (("x", across[0]), ("y", down[0])))
+                if 0 < row < len(down):  # names of columns are below
+                    self.table[int(row), int(column)] = int(text.text)
+
+
+def three_classes(words):
+    """Rows of three classes that overlap."""
+    X = blobs(600, 3) / 8
+    y = np.arange(600) % 3
+    with open("x.csv", "w") as file:
+        file.write("a,b,c,kind\n" + "".join(
+            f"{a},{b},{c},{words[k]}\n" for (a, b, c), k in zip(X.round(3).tolist(), y)))
+    return y
+
+
+@apart.test
+def confusion_matrices_show_what_score_counts():
+    words = ["ant", "bee & wasp", "fly"]
+    three_classes(words)
+    shoal("logistic", "x.csv", "--target", "kind", "--l2", 100, "--model", "m.safetensors")
+    plain = shoal("predict", "m.safetensors", "x.csv", "--score").stdout
+    told = shoal("predict", "m.safetensors", "x.csv", "--confusion", "c.svg").stdout
+    score = [line for line in plain.splitlines() if not re.match("time|kernel|wrote", line)]
+    assert [line for line in told.splitlines() if not re.match("time|kernel|wrote", line)] == score  # it is a --score
+    assert "wrote      c.svg" in told
+    for more in ([], ["--threads", 1, "--kernel", "portable"]):
+        done = shoal("predict", "m.safetensors", "x.csv", "--json", "--confusion", "d.svg", *more)
+        assert content("d.svg") == content("c.svg")
+    table = np.array(json.loads(done.stdout)["score"]["confusion"])
+    drawn = Matrix("c.svg")
+    assert (drawn.table == table).all() and 0 < np.trace(table) < 600, (drawn.table, table)
+    assert all(drawn.texts.count(word) == 2 for word in words), drawn.texts
+    assert f"x.csv: {np.trace(table) / 6:.2f}% of 600 rows are right" in drawn.texts
+    assert f"{table[0, 0] / 2:.0f}%" in drawn.texts
+    shoal("predict", "m.safetensors", "x.csv", "--confusion", "c.png")
+    picture = np.asarray(Image.open("c.png").convert("RGB")).reshape(-1, 3).astype(int)
+    assert (picture[:, 2] > picture[:, 0] + 100).sum() > 3 * 80 * 80  # the diagonal is blue
+
+
+@apart.test
+def clusters_are_shown_beside_known_classes():
+    y = three_classes(["ant", "bee", "fly"])
+    shoal("kmeans", "x.csv", "-k", 2, "--drop-column", "kind", "--model", "m.safetensors", "--labels", "l.npy")
+    shoal("predict", "m.safetensors", "x.csv", "--target", "kind", "--confusion", "c.svg")
+    drawn, labels = Matrix("c.svg"), np.load("l.npy")
+    assert "cluster" in drawn.texts and "share" in drawn.texts
+    for kind in range(3):
+        for cluster in range(2):
+            assert drawn.table[kind, cluster] == ((y == kind) & (labels == cluster)).sum()
+
+
+@apart.test
+def many_classes_fit_a_picture_and_too_many_are_told():
+    chance = np.random.default_rng(3)
+    y = np.arange(4000) % 120
+    X = np.stack([y % 11 * 3.0, y // 11 * 3.0], 1) + chance.normal(size=(4000, 2)) * 0.5
+    np.savetxt("x.csv", np.column_stack([X, y]), delimiter=",")
+    shoal("bayes", "x.csv", "--model", "m.safetensors")
+    shoal("predict", "m.safetensors", "x.csv", "--confusion", "c.png")
+    assert max(Image.open("c.png").size) < 2400
+    np.save("rows.npy", X)
+    np.savetxt("ids.csv", np.arange(4000))
+    refuses("--confusion: 4000 by 120 classes are more than the 1000 a picture shows: --score --json prints the table",
+            "predict", "m.safetensors", "rows.npy", "--target", "ids.csv", "--confusion", "d.png", "--labels", "l.npy")
+    assert not os.path.exists("d.png") and not os.path.exists("l.npy")
+
+
+@apart.test
+def what_has_no_table_is_told_before_the_run():
+    X = blobs(40, 3)
+    np.save("x.npy", X)
+    shoal("autoencoder", "x.npy", "--hidden", 2, "--iterations", 2, "--output", "linear", "--model", "a.safetensors")
+    shoal("kmeans", "x.npy", "-k", 3, "--model", "k.safetensors")
+    refuses("--confusion: a.safetensors is a model of autoencoder, which has neither classes nor clusters", "predict",
+            "a.safetensors", "x.npy", "--confusion", "c.svg")
+    refuses("--score: x.npy does not hold the target of k.safetensors; give the known classes with --target "
+            "COLUMN|FILE", "predict", "k.safetensors", "x.npy", "--confusion", "c.svg")
+    refuses("--confusion c.csv: the name must end in .png or .svg", "predict", "k.safetensors", "x.npy", "--confusion",
+            "c.csv")
+    assert not os.path.exists("c.svg")
+
+
+# ---- weights ---------------------------------------------------------------------------------------------------------
+
+
+def images(path):
+    """The images of an SVG file as arrays, and its texts."""
+    root = xml.parse(path).getroot()
+    found = [
+        np.asarray(Image.open(io.BytesIO(base64.b64decode(image.get("href").split(",", 1)[1]))).convert("RGB"))
+        for image in root.iter(SVG + "image")
+    ]
+    return found, [text.text for text in root.iter(SVG + "text")]
+
+
+def bars(count=400, size=6):
+    """Images of three kinds, each with a bright line of pixels elsewhere, and their kinds."""
+    chance = np.random.default_rng(5)
+    kinds = np.arange(count) % 3
+    X = chance.random((count, size, size)) * 0.1
+    for kind in range(3):
+        X[kinds == kind, 2 * kind] += 1
+    return X, kinds
+
+
+@apart.test
+def weights_of_classes_are_red_where_a_pixel_speaks_for_them():
+    X, kinds = bars()
+    np.save("x.npy", X)
+    np.save("y.npy", kinds)
+    with open("words.csv", "w") as file:
+        file.write("\n".join(["ant", "bee", "cat"][kind] for kind in kinds) + "\n")
+    train = ["logistic", "x.npy", "--target", "y.npy", "--l2", 1]
+    shoal(*train, "--picture", "w.svg", "--model", "m.safetensors")
+    (*found, scale), texts = images("w.svg")
+    assert [image.shape for image in found] == [(6, 6, 3)] * 3 and {"0", "1", "2"} <= set(texts), texts
+    for kind, image in enumerate(found):
+        red, blue = image[..., 0].astype(int), image[..., 2].astype(int)
+        assert (red[2 * kind] > blue[2 * kind] + 50).all()
+        assert (blue[2 * ((kind + 1) % 3)] > red[2 * ((kind + 1) % 3)] + 20).all()
+        assert (image[1] > 180).all()  # next to nothing
+    assert (scale[0, scale.shape[1] // 2] == 255).all()
+    for more in (["--threads", 1, "--kernel", "portable"], ["--workers", "local:2"]):
+        shoal(*train, "--picture", "other.svg", *more)
+        assert content("other.svg") == content("w.svg"), more
+    shoal("logistic", "x.npy", "--target", "words.csv", "--l2", 1, "--picture", "words.svg")
+    assert {"ant", "bee", "cat"} <= set(images("words.svg")[1])
+    shoal(*train, "--picture", "w.png", "--picture-scale", 4, "--picture-columns", 1)
+    assert Image.open("w.png").size[1] > 3 * 24
+    np.save("two.npy", X[kinds < 2])
+    np.save("two_y.npy", kinds[kinds < 2] + 4)
+    shoal("logistic", "two.npy", "--target", "two_y.npy", "--l2", 1, "--picture", "two.svg")
+    found, texts = images("two.svg")
+    assert "5 (red) or 4 (blue)" in texts and len(found) == 2, texts  # with the scale
+
+
+@apart.test
+def weights_of_rows_that_are_no_images_are_told():
+    X, kinds = bars(60)
+    np.savetxt("x.csv", np.column_stack([X.reshape(60, 36)[:, :35], kinds]), delimiter=",")
+    train = ["logistic", "x.csv", "--iterations", 3]
+    done = shoal(*train, "--picture", "w.svg")
+    assert ("--picture: the 35 columns of the data are drawn as images of 5x7; --picture-shape HxW chooses another "
+            "shape") in done.stderr, done.stderr
+    assert images("w.svg")[0][0].shape == (5, 7, 3)
+    shoal(*train, "--picture", "w.svg", "--picture-shape", "7x5")
+    assert images("w.svg")[0][0].shape == (7, 5, 3)
+    refuses("--picture-shape: 6x6 does not make the 35 columns of the data", *train, "--picture", "w.svg",
+            "--picture-shape", "6x6")
+    refuses("--picture w.jpg: the name must end in .png or .svg", *train, "--picture", "w.jpg")
+    refuses("--picture-shape, --picture-columns and --picture-scale change how --picture FILE is drawn: add --picture "
+            "FILE", *train, "--picture-shape", "5x7")
 
 
 @apart.test

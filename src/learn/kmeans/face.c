@@ -191,7 +191,7 @@ static int draw(data_sheet *sheet, double **images, const learn_ended *ended)
     return SHOAL_OK;
 }
 
-static void plot(learn_plot *out, const learn_ended *ended)
+static void plot_kmeans(learn_plot *out, const learn_ended *ended)
 {
     const shoal_kmeans_config *config = ended->config;
     const shoal_tensor *centres = shoal_result_tensor(ended->result, "centres"),
@@ -536,7 +536,7 @@ const learn_face learn_kmeans = {
     .tell = tell_kmeans,
     .draw = draw,
     .chart = chart,
-    .plot = plot,
+    .plot = plot_kmeans,
     .parts = parts,
     .annotate = annotate,
     .predictor = &predictor,

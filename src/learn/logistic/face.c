@@ -59,8 +59,23 @@ static void learnt(void *into, const shoal_result *result)
 static const learn_output outputs[] = {
     {"model", 'm', "FILE.safetensors", "write the model: weights, intercept and classes, for shoal predict",
      .kind = LEARN_MODEL},
+    {"picture", 0, "FILE",
+     "where rows are images: draw the weights of each class as a small image, in red and blue by their sign: .png or "
+     ".svg",
+     .kind = LEARN_PICTURE},
     {0},
 };
+
+/* Two classes have one row of weights, whose signs speak for one or the other. */
+static int draw_logistic(data_sheet *sheet, double **images, const learn_ended *ended)
+{
+    const shoal_tensor *weights = shoal_result_tensor(ended->result, "weights");
+    (void)images;
+    sheet->values = weights->values;
+    sheet->images = weights->shape[0];
+    sheet->of_classes = true;
+    return SHOAL_OK;
+}
 
 static const char *const parts[] = {"weights", "intercept", "classes", NULL};
 
@@ -178,6 +193,8 @@ static const learn_example examples[] = {
     {"shoal logistic digits.csv --target class --model digits.safetensors", "train on a column of a text file"},
     {"shoal predict digits.safetensors new.csv --labels labels.npy", "classify new rows"},
     {"shoal logistic images.idx.gz --target labels.idx.gz --l2 100", "the target in a file of its own"},
+    {"shoal logistic train-images-idx3-ubyte.gz --target train-labels-idx1-ubyte.gz --l2 1000 --picture weights.png",
+     "see which pixels speak for which class"},
     {"shoal logistic rows.npy --l2 0 --l1 5", "a sparse model: most weights are exactly 0"},
     {"shoal logistic rows.npy --start model.safetensors --model better.safetensors", "continue from an earlier model"},
     {"shoal logistic rows.npy --workers local:4 --json", "with four processes, any of which may die"},
@@ -209,6 +226,7 @@ const learn_face learn_logistic = {
     .settle = settle_logistic,
     .learnt = learnt,
     .summarise = summarise_logistic,
+    .draw = draw_logistic,
     .parts = parts,
     .annotate = learn_classes_annotate,
     .predictor = &predictor,
