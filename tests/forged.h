@@ -355,13 +355,18 @@ typedef struct forgery {
     uint16_t number;
 } forgery;
 
+static inline size_t forged_place(size_t size, uint16_t where)
+{
+    return size - sizeof(uint64_t) - (size_t)where * 8 % (size - sizeof(uint64_t) + 1);
+}
+
 static inline void forge(unsigned char *bytes, size_t size, const forgery *change, int changes, bool partial)
 {
     for (int i = 0; i < changes; i++) {
         uint64_t word;
         if (change[i].partial != partial || size < sizeof word)
             continue;
-        unsigned char *at = bytes + size - sizeof word - (size_t)change[i].where * 8 % (size - sizeof word + 1);
+        unsigned char *at = bytes + forged_place(size, change[i].where);
         memcpy(&word, at, sizeof word);
         word = forged_word(word, change[i].which, change[i].number);
         memcpy(at, &word, sizeof word);
@@ -443,6 +448,14 @@ static inline void map_honest(run *of, int before, engine_mapper *mapper, engine
     shoal_round_free(&round);
 }
 
+static inline bool changes_round(const forgery *change, int changes)
+{
+    for (int i = 0; i < changes; i++)
+        if (!change[i].partial)
+            return true;
+    return false;
+}
+
 /* Whether the forged round passed the learner's check. */
 static inline bool try_forged(run *of, int index, const forgery *change, int changes, bool stop)
 {
@@ -454,13 +467,16 @@ static inline bool try_forged(run *of, int index, const forgery *change, int cha
         shoal_round_free(&round);
         return false;
     }
-    engine_slice *slice = new_slice(of);
-    if (index > 0)
-        map_honest(of, index - 1, mapper, slice);
+    engine_slice *slice = NULL;
     bool can_lead = fetch_kept(round, at);
-    if (engine_mapper_begin(mapper, round) == SHOAL_OK && engine_slice_map(&merged, mapper, slice) == SHOAL_OK &&
-        can_lead)
-        update_with(of, round, merged, mapper, false);
+    if (changes_round(change, changes)) { /* an honest one was mapped when the run was made */
+        slice = new_slice(of);
+        if (index > 0)
+            map_honest(of, index - 1, mapper, slice);
+        if (engine_mapper_begin(mapper, round) == SHOAL_OK && engine_slice_map(&merged, mapper, slice) == SHOAL_OK &&
+            can_lead)
+            update_with(of, round, merged, mapper, false);
+    }
     if (can_lead && (forged = read_forged_partial(round, at, change, changes)))
         update_with(of, round, forged, mapper, stop);
     learn_partial_free(&forged);
