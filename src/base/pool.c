@@ -21,13 +21,15 @@
 
 #include "memory.h"
 
-enum { MESSAGE_BYTES = 4096, SPINS = 4000 };
+enum { MESSAGE_BYTES = 4096, SPINS = 4000, SPINS_LEAST = 60, SPINS_TRIED_EVERY = 8 };
 
 typedef struct member {
     _Alignas(64) atomic_ullong run; /* begin in the high half, end in the low half */
     struct base_pool *pool;
     pthread_t thread;
     int index;
+    int spins;      /* how long it spins by now */
+    unsigned waits; /* how often it has waited */
 } member;
 
 struct base_pool {
@@ -186,14 +188,27 @@ static inline void pause_briefly(void)
 #endif
 }
 
-/* Returns once the generation is no longer `seen`, or false when the pool ends. */
-static bool wait_for_work(base_pool *pool, unsigned seen)
+/* How often a thread looks before it sleeps.  Where cores are shared with other processes, the one it waits for may not
+ * run at all, and spinning takes the core from it: what was in vain is halved, until it is worth it again, which is
+ * tried now and then. */
+static int spins_of(member *self)
 {
-    for (int i = 0; pool->spins && i < SPINS; i++) {
-        if (atomic_load_explicit(&pool->generation, memory_order_acquire) != seen)
-            break;
+    return !self->pool->spins ? 0 : ++self->waits % SPINS_TRIED_EVERY == 0 ? SPINS : self->spins;
+}
+
+static void note_spins(member *self, bool worth_it)
+{
+    self->spins = worth_it ? SPINS : self->spins > 2 * SPINS_LEAST ? self->spins / 2 : SPINS_LEAST;
+}
+
+/* Returns once the generation is no longer `seen`, or false when the pool ends. */
+static bool wait_for_work(member *self, unsigned seen)
+{
+    base_pool *pool = self->pool;
+    int spins = spins_of(self), spun = 0;
+    for (; spun < spins && atomic_load_explicit(&pool->generation, memory_order_acquire) == seen; spun++)
         pause_briefly();
-    }
+    note_spins(self, spun < spins);
     pthread_mutex_lock(&pool->lock);
     while (atomic_load(&pool->generation) == seen && !pool->leaving)
         pthread_cond_wait(&pool->work_given, &pool->lock);
@@ -207,7 +222,7 @@ static void *thread_main(void *argument)
     member *self = argument;
     base_pool *pool = self->pool;
     base_default_arithmetic();
-    for (unsigned seen = 0; wait_for_work(pool, seen);) {
+    for (unsigned seen = 0; wait_for_work(self, seen);) {
         seen = atomic_load(&pool->generation);
         work(pool, self);
         if (atomic_fetch_sub(&pool->busy, 1) == 1) {
@@ -250,6 +265,7 @@ int base_pool_new(base_pool **out, int threads)
         member *self = &pool->members[i];
         self->pool = pool;
         self->index = i;
+        self->spins = SPINS;
         if (i == 0)
             continue; /* the caller is member 0 */
         int error = start_thread(self);
@@ -272,6 +288,7 @@ void base_pool_free(base_pool **inout)
         return;
     pthread_mutex_lock(&pool->lock);
     pool->leaving = true;
+    atomic_fetch_add(&pool->generation, 1); /* for those that spin */
     pthread_cond_broadcast(&pool->work_given);
     pthread_mutex_unlock(&pool->lock);
     for (int i = 1; i <= pool->started; i++)
@@ -298,8 +315,11 @@ static void deal(base_pool *pool, int64_t items)
 
 static void wait_until_done(base_pool *pool)
 {
-    for (int i = 0; pool->spins && i < SPINS && atomic_load(&pool->busy) > 0; i++)
+    member *self = &pool->members[0];
+    int spins = spins_of(self), spun = 0;
+    for (; spun < spins && atomic_load(&pool->busy) > 0; spun++)
         pause_briefly();
+    note_spins(self, spun < spins);
     pthread_mutex_lock(&pool->lock);
     while (atomic_load(&pool->busy) > 0)
         pthread_cond_wait(&pool->work_done, &pool->lock);
