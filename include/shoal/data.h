@@ -63,7 +63,7 @@ enum {
  * commas.  Numbers count the columns of the file, including those that are not read. */
 typedef struct shoal_data_options {
     int64_t rows, columns;    /* raw files: their shape; 0 rows means as many as the file holds */
-    const char *type;         /* raw files: a type name; NULL otherwise */
+    const char *type;         /* raw files: a type name; files of FAISS: "fvecs", ...; NULL otherwise */
     int header;               /* text files: SHOAL_HEADER_AUTO, ... */
     const char *keep_columns; /* the columns to read, in this order; NULL: all */
     const char *drop_columns; /* columns to leave out; NULL: none */
@@ -79,8 +79,8 @@ typedef struct shoal_data_options {
 } shoal_data_options;
 
 /* Opens a data set by its path ("-" is standard input) or "gen:" address.  The format is detected from the content,
- * never from the name; a file is raw if the options say so.  SHOAL_USAGE for options that do not fit the format,
- * SHOAL_INVALID for invalid content, SHOAL_SYSTEM if the file can't be read. */
+ * never from the name (but for .fvecs and the like); a file is raw if the options say so.  SHOAL_USAGE for options that
+ * do not fit the format, SHOAL_INVALID for invalid content, SHOAL_SYSTEM if the file can't be read. */
 SHOAL_API int shoal_data_open(shoal_data **out, const char *path, const shoal_data_options *options);
 
 /* Wraps rows in memory, which must stay alive and unchanged; nothing is copied. */
@@ -98,7 +98,7 @@ SHOAL_API int64_t shoal_data_rows(const shoal_data *data);
 SHOAL_API int64_t shoal_data_columns(const shoal_data *data);
 SHOAL_API shoal_type shoal_data_type(const shoal_data *data);
 SHOAL_API const char *shoal_data_path(const shoal_data *data);
-/* "npy", "idx", "svmlight", "text", "raw", "generated", "memory". */
+/* "npy", "npz", "idx", "hdf5", "matlab", "vecs", "svmlight", "text", "raw", "generated", "memory". */
 SHOAL_API const char *shoal_data_format(const shoal_data *data);
 /* One line about the encoding for people: "npy version 1.0, Fortran order, big-endian, decoded".  */
 SHOAL_API const char *shoal_data_detail(const shoal_data *data);

@@ -283,8 +283,10 @@ static int add_arrays(table *table, const char *address, const data_members *arr
         if (status == SHOAL_OK)
             status = base_copy_text(&line->cell[4], member->type);
         if (status == SHOAL_OK)
-            status = base_format(&line->cell[5], "%s%s", *shape ? shape : "a single value",
-                                 member->has_rows ? "" : ", which is not read");
+            status = base_format(&line->cell[5], "%s%s", shape,
+                                 member->has_rows ? ""
+                                 : *shape         ? ", not read"
+                                                  : "not read");
         base_free(&shape);
     }
     return status;

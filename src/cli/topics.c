@@ -6,14 +6,16 @@
 static const cli_note data_notes[] = {
     {NULL,
      "Rows are what is learned from, columns are numbers. DATA is a file, - for standard input, a blob of a store "
-     "(az://, s3://), or gen: to generate rows. The format is found from the content, not from the name."},
+     "(az://, s3://), or gen: to generate rows. The format is found from the content, not from the name. A file of a "
+     "kind that is not read (Parquet, Excel, pickle, ...) is named for what it is."},
     {"shoal data info FILE", "print what is in it: format, rows, columns, types, names"},
     {"shoal data split DATA TRAIN TEST", "deal the rows out to a training and a test set"},
-    {".npy", "numpy's arrays of one, two or more dimensions; the first is the row"},
+    {".npy, .npz", "numpy's arrays; the first dimension is the row"},
     {"text", "CSV, TSV, or numbers separated by spaces or semicolons; compressed files (gzip, xz, bzip2, "
              "zstd) are read as they are"},
-    {"IDX", "the format of MNIST; compressed files are read as they are"},
-    {"HDF5", "rows.h5, or rows.h5:/group/name where it holds several arrays; also MATLAB 7.3"},
+    {"HDF5, MATLAB", "also FILE:NAME, where a file (.npz, too) holds several arrays"},
+    {"IDX", "the format of MNIST"},
+    {".fvecs, .bvecs, .ivecs", "the format of FAISS; other names with --type fvecs"},
     {"svmlight", "label index:value ..., made dense; the label is the target"},
     {"raw values", "files without a header: --type float32 --cols 100"},
     {"gen:blobs?rows=1e6&cols=16", "generated rows, to try things out; also gen:uniform"},

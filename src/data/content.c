@@ -117,7 +117,8 @@ static void look_at_npy(holding *out, const unsigned char *head, size_t size)
     out->what = HOLDS_NPY;
     if (bytes > 0 && bytes <= size + 2 && data_npy_parse(&header, head, size, "") == SHOAL_OK) {
         out->rank = header.rank;
-        snprintf(out->type, sizeof out->type, "%s", shoal_type_name(header.type));
+        snprintf(out->type, sizeof out->type, "%s",
+                 header.stored == DATA_STORED_HALF ? "float16" : shoal_type_name(header.type));
     } else if (is_list_of_words((const char *)head, bytes < size ? bytes : size)) {
         out->rank = 1;
         snprintf(out->type, sizeof out->type, "words");

@@ -13,13 +13,15 @@
 #include "base/pool.h"
 #include "data_address.h"
 #include "data_columns.h"
+#include "data_foreign.h"
 #include "data_lines.h"
 #include "data_missing.h"
 #include "data_words.h"
 
 /* In the order they are asked: what the address or the options say, then magic numbers, then what looks like text. */
-static const struct data_format *const formats[] = {&data_generated, &data_raw,      &data_npy, &data_idx,
-                                                    &data_hdf5,      &data_svmlight, &data_text};
+static const struct data_format *const formats[] = {
+    &data_generated,      &data_raw,      &data_npy, &data_npz, &data_idx, &data_hdf5, &data_matlab, &data_vecs,
+    &data_foreign_format, &data_svmlight, &data_text};
 
 const struct data_format *data_format_find(const data_hint *hint)
 {
@@ -43,7 +45,8 @@ static int check_options_fit(const shoal_data *data, const shoal_data_options *o
     if ((options->rows || options->columns || options->type) && !data->format->takes_shape)
         return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files, and this is %s", data->path,
                           data->format->name);
-    if (options->header == SHOAL_HEADER_YES && data->format != &data_text && data->format != &data_text_lines)
+    if (options->header == SHOAL_HEADER_YES && data->format != &data_text && data->format != &data_text_lines &&
+        data->format != &data_foreign_format)
         return shoal_fail(SHOAL_USAGE, "%s: --header is for text files, and this is %s", data->path,
                           data->format->name);
     return SHOAL_OK;
@@ -51,7 +54,7 @@ static int check_options_fit(const shoal_data *data, const shoal_data_options *o
 
 static int open_source(shoal_data *data, data_source *source, data_hint *hint)
 {
-    int status = data_source_open(source, hint->path, data->format == NULL);
+    int status = data_source_open(source, hint->path, data->format != &data_raw);
     if (status < 0)
         return status;
     if (source->head_size == 0)
@@ -63,7 +66,9 @@ static int open_source(shoal_data *data, data_source *source, data_hint *hint)
     if (data->format == &data_text && data->lines)
         data->format = &data_text_lines;
     if (!data->format)
-        return shoal_fail(SHOAL_INVALID, "%s: not npy, IDX or text; if it holds plain values, give --cols and --type",
+        return shoal_fail(SHOAL_INVALID,
+                          "%s: not " DATA_FORMATS_READ ", nor of a kind that is known; if it holds plain values, give "
+                          "--cols and --type",
                           data->path);
     return SHOAL_OK;
 }

@@ -34,8 +34,8 @@ enum { DATA_CODEC_MEMORY = 1 << 30 };
 /* NULL in a program that was built without the library. */
 extern const struct data_coder *const data_coder_xz, *const data_coder_bzip2, *const data_coder_zstd;
 extern const struct data_coder data_coder_gzip;
-/* Decodes only: the deflated members of zip files. */
-extern const struct data_coder data_coder_deflate;
+/* Decode only: the deflated members of zip files, and the compressed elements of MATLAB's. */
+extern const struct data_coder data_coder_deflate, data_coder_zlib;
 
 typedef struct data_codec {
     const char *name;    /* "gzip" */

@@ -63,14 +63,16 @@ static int refuse(const shoal_data *data, const char *what)
 static int describe_npy(shoal_data *data, described *state, const void *head, size_t head_size)
 {
     data_source source;
-    bool swapped = false, fortran = false;
+    data_npy_header header;
     data_source_of_bytes(&source, data->path, head, head_size);
-    int status = data_npy_describe(data, &swapped, &fortran, &source);
+    int status = data_npy_describe(&header, data, &source);
     if (status < 0)
         return status;
-    if (fortran)
+    if (header.fortran)
         return refuse(data, "an array in Fortran order");
-    if (swapped)
+    if (header.stored != DATA_STORED_SAME)
+        return refuse(data, "an array of float16");
+    if (header.swapped)
         return refuse(data, "an array of the other byte order");
     state->offset = (int64_t)source.position;
     return base_format(&data->detail, "npy, C order, in a store");
@@ -79,13 +81,16 @@ static int describe_npy(shoal_data *data, described *state, const void *head, si
 static int describe_raw(shoal_data *data, const described *state, const shoal_data_options *options)
 {
     bool swapped = false;
+    int stored;
     shoal_type type;
     size_t row_bytes;
     uint64_t rows = (uint64_t)options->rows;
     if (options->columns < 1 || !options->type)
         return shoal_fail(SHOAL_USAGE, "%s: raw rows need their number of columns and their type", data->path);
-    if (!data_type_parse(&type, &swapped, options->type, strlen(options->type)))
+    if (!data_stored_parse(&type, &stored, &swapped, options->type, strlen(options->type)))
         return shoal_type_parse(&type, options->type); /* which knows what to say */
+    if (stored != DATA_STORED_SAME)
+        return refuse(data, "float16");
     if (swapped)
         return refuse(data, "what has the other byte order");
     if (!base_multiply(&row_bytes, (size_t)options->columns, shoal_type_size(type)))

@@ -52,6 +52,7 @@ typedef struct data_part {
     size_t size;                    /* and of its content */
     uint32_t crc;                   /* of its content, as zlib's crc32 has it */
     const struct data_coder *coder; /* that the content is compressed by; NULL for none */
+    bool is_bare;                   /* the file says no checksum, and no size of what is compressed */
 } data_part;
 
 typedef struct data_source {
@@ -79,6 +80,11 @@ int data_source_open(data_source *source, const char *path, bool decompress);
 int data_source_of_part(data_source *source, const data_source *file, const char *path, const data_part *part);
 /* Whether all of a part was read, and what was read is what the file says: SHOAL_INVALID if not. */
 int data_source_check_part(const data_source *source);
+/* Reads all that follows in a mappable source, which is `size` bytes, by all cores; of a part the checksum is
+ * compared. */
+int data_source_read_rest(data_source *source, void *out, size_t size);
+/* Compares the checksum of a part with what lies in the mapped file. */
+int data_source_check_mapped(const data_source *source, const unsigned char *file);
 /* What the content is compressed by; NULL if it is not, or is a part. */
 const data_codec *data_source_codec(const data_source *source);
 /* The same in the detail of a data set: ", gzip", or "". */
@@ -102,7 +108,9 @@ enum { DATA_NPY_RANK_MOST = 64 };
 typedef struct data_npy_header {
     int version;
     shoal_type type;
+    int stored;            /* a data_stored */
     bool swapped, fortran; /* the other byte order; the first index runs fastest */
+    char refused;          /* the letter of the kind of values that are not read, such as 'O'; 0 for those that are */
     int rank;
     uint64_t shape[DATA_NPY_RANK_MOST];
     bool has_descr, has_order, has_shape;
@@ -113,10 +121,18 @@ typedef struct data_npy_header {
 size_t data_npy_header_next(const unsigned char *head, size_t size);
 /* Reads a header, `size` bytes of which are there; `name` is what messages call it. */
 int data_npy_parse(data_npy_header *out, const void *bytes, size_t size, const char *name);
+/* Reads the header that a source begins with.  `refused` is set when it fails because of it. */
+int data_npy_read_header(data_npy_header *out, data_source *source);
+/* What values that are not read are: "Python objects". */
+const char *data_npy_refused(char kind);
+/* Opens the array that a source begins with, and sets all but the detail of the data set. */
+int data_npy_open(data_npy_header *out, shoal_data *data, data_source *source);
+/* "Fortran order, big-endian, float16 read as float32": of an open array. */
+int data_npy_detail(char **out, const data_npy_header *header);
 
-/* Reads no more than the header, and sets the shape; the source is then at the values.  *fortran is false where the
- * order of one column is meant. */
-int data_npy_describe(shoal_data *data, bool *swapped, bool *fortran, data_source *source);
+/* Reads no more than the header, and sets the shape; the source is then at the values.  Of *out, `fortran` is false
+ * where the order of one column is meant. */
+int data_npy_describe(data_npy_header *out, shoal_data *data, data_source *source);
 /* An upper bound for the bytes of a header that starts like this; 0 if this is not npy. */
 size_t data_npy_header_bytes(const unsigned char *head, size_t size);
 
@@ -216,7 +232,7 @@ struct data_format {
 };
 extern const struct data_format data_text_lines; /* which data_open_lines takes for data_text */
 extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory, data_described;
-extern const struct data_format data_svmlight, data_hdf5;
+extern const struct data_format data_svmlight, data_hdf5, data_npz, data_vecs, data_matlab, data_foreign_format;
 /* The first format in the list that says it is meant; NULL if none does. */
 const struct data_format *data_format_find(const data_hint *hint);
 /* The format of that name; data_memory when there is none. */
@@ -285,6 +301,7 @@ size_t data_row_bytes(const shoal_data *data);
 typedef struct data_layout {
     bool swapped;          /* the other byte order */
     bool fortran;          /* the first index runs fastest */
+    int stored;            /* a data_stored */
     int rank;              /* with fortran: the dimensions as the file has them */
     const uint64_t *shape; /* likewise; shape[0] is the number of rows */
 } data_layout;
@@ -298,10 +315,25 @@ int data_take_mapped(shoal_data *data, size_t offset, const data_layout *layout)
 int data_decode_buffer(shoal_data *data, const data_layout *layout);
 /* Swaps the bytes of each value; `out` may be `in`. */
 void data_swap_bytes(void *out, const void *in, size_t count, size_t size);
-/* float16 to float32.  `in` may be the second half of `out`. */
-void data_widen_half(void *out, const void *in, size_t count);
 /* "mapped", "decoded into memory" or "decoded into a temporary file": how the values are kept. */
 const char *data_kept(const shoal_data *data);
+
+/* ---- data_stored.c: values that a file stores in another type than rows have ------------------------------------- */
+
+typedef enum data_stored {
+    DATA_STORED_SAME, /* the type that rows have */
+    DATA_STORED_HALF, /* float16, and rows have float32 */
+    DATA_STORED_TYPE  /* plus a shoal_type that fits the one that rows have */
+} data_stored;
+
+/* As data_type_parse, and float16. */
+bool data_stored_parse(shoal_type *type, int *stored, bool *swapped, const char *text, size_t length);
+/* Whether all values of a type can be stored for another one: they fit and take no more bytes. */
+bool data_stored_fits(shoal_type stored, shoal_type type);
+/* Bytes of a value as a file has it. */
+size_t data_stored_size(int stored, shoal_type type);
+/* From what is stored, in native byte order, to `type`, in place: there is room for as many values of that. */
+void data_stored_widen(void *values, size_t count, int stored, shoal_type type);
 
 /* ---- data_number.c: numbers as text, whatever the locale --------------------------------------------------------- */
 
@@ -319,6 +351,11 @@ size_t data_number_print(char out[DATA_NUMBER_CHARS], const void *values, shoal_
 
 /* Whether this is the name of a feature's column, such as "f12", and its index. */
 bool data_svmlight_is_feature(int64_t *index, const char *name);
+
+/* ---- data_vecs.c ------------------------------------------------------------------------------------------------- */
+
+/* Whether --type names a kind of these files: "fvecs". */
+bool data_vecs_is_type(const char *type);
 
 /* ---- data_normal.c ----------------------------------------------------------------------------------------------- */
 

@@ -48,6 +48,7 @@ void data_members_release(data_members *members)
         base_free(&members->member[i].shape);
     }
     base_free(&members->member);
+    base_free(&members->whole);
     members->count = members->room = 0;
 }
 
@@ -183,14 +184,17 @@ static bool is_called(const data_member *member, const char *name)
 static const char *call_member(const data_member *member)
 {
     shoal_type type;
+    int stored;
     bool swapped;
-    const bool is_number = data_type_parse(&type, &swapped, member->type, strlen(member->type));
+    const bool is_number = data_stored_parse(&type, &stored, &swapped, member->type, strlen(member->type));
     return member->rank == 0 && is_number ? "a single value" : member->type;
 }
 
 static int choose_member(const data_member **out, const data_members *members, const char *file, const char *name)
 {
     int64_t found = 0;
+    if (!name && members->whole)
+        return shoal_fail(SHOAL_INVALID, "%s", members->whole);
     if (!name && data_members_with_rows(members) > 1)
         return fail_several(members, file);
     if (!name && data_members_with_rows(members) == 0)

@@ -23,6 +23,7 @@ typedef struct data_members {
     data_member *member;
     int64_t count;
     int64_t room;
+    char *whole; /* the sentence for whoever names none of them, when they make sense together only; or NULL */
 } data_members;
 
 /* Adds an array, for the format to complete; it stays where it is until the next is added. */

@@ -108,21 +108,38 @@ static int take_shape(npy_parser *parser, npy_header *header)
     return SHOAL_OK;
 }
 
-/* What a type we do not read is, by the letter of its kind. */
-static const char *refusal(char kind)
+/* What a type we do not read is, by the letter of its kind, and what to do about it. */
+static const char *refusal(char kind, const char **advice)
 {
+    const char *save = "";
+    const char *what = "values of a type that is not known";
     switch (kind) {
-    case 'O': return "Python objects, which are never loaded: save numbers instead";
-    case 'c': return "complex numbers: save real and imaginary parts as columns";
+    case 'O': what = "Python objects", save = ", which are never loaded: save numbers instead"; break;
+    case 'c': what = "complex numbers", save = ": save real and imaginary parts as columns"; break;
     case 'S':
     case 'a':
-    case 'U': return "text: save numbers instead";
-    case 'V': return "records: save the fields as columns of one type";
+    case 'U': what = "text", save = ": save numbers instead"; break;
+    case 'V': what = "records", save = ": save the fields as columns of one type"; break;
     case 'M':
-    case 'm': return "dates: save them as int64 or float64";
-    case 'f': return "floats of an unusual size: save them as float32 or float64";
-    default: return "values of a type that is not known";
+    case 'm': what = "dates", save = ": save them as int64 or float64"; break;
+    case 'f': what = "floats of an unusual size", save = ": save them as float32 or float64"; break;
+    default: break;
     }
+    *advice = save;
+    return what;
+}
+
+const char *data_npy_refused(char kind)
+{
+    const char *advice;
+    return refusal(kind, &advice);
+}
+
+static int fail_refused(const npy_parser *parser, npy_header *header, char kind)
+{
+    const char *advice, *what = refusal(kind, &advice);
+    header->refused = kind;
+    return shoal_fail(SHOAL_INVALID, "%s: the array holds %s%s", parser->path, what, advice);
 }
 
 static int take_descr(npy_parser *parser, npy_header *header)
@@ -131,14 +148,14 @@ static int take_descr(npy_parser *parser, npy_header *header)
     size_t length;
     skip_spaces(parser);
     if (*parser->at == '[')
-        return shoal_fail(SHOAL_INVALID, "%s: the array holds %s", parser->path, refusal('V'));
+        return fail_refused(parser, header, 'V');
     if (!take_string(parser, &text, &length))
         return fail_header(parser, "the type is not text");
-    if (data_type_parse(&header->type, &header->swapped, text, length))
+    if (data_stored_parse(&header->type, &header->stored, &header->swapped, text, length))
         return SHOAL_OK;
     size_t marked = length > 0 && strchr("<>=|", text[0]) ? 1 : 0;
-    return shoal_fail(SHOAL_INVALID, "%s: the array holds %s (type '%.*s')", parser->path,
-                      refusal(length > marked ? text[marked] : '?'), (int)(length < 40 ? length : 40), text);
+    int status = fail_refused(parser, header, length > marked ? text[marked] : '?');
+    return shoal_fail(status, "%s (type '%.*s')", shoal_error(), (int)(length < 40 ? length : 40), text);
 }
 
 static int take_order(npy_parser *parser, npy_header *header)
@@ -226,7 +243,7 @@ static int read_length(size_t *length, int *version, data_source *source)
     return SHOAL_OK;
 }
 
-static int read_header(npy_header *header, data_source *source)
+int data_npy_read_header(data_npy_header *header, data_source *source)
 {
     size_t length = 0;
     char *text = NULL;
@@ -243,22 +260,32 @@ static int read_header(npy_header *header, data_source *source)
     return status;
 }
 
-static int describe(shoal_data *data, const npy_header *header, const data_source *source)
+int data_npy_detail(char **out, const data_npy_header *header)
 {
-    bool one_byte = shoal_type_size(header->type) == 1;
-    bool little = (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) != header->swapped;
-    return base_format(&data->detail, "npy version %d.0, %s order%s%s, %s", header->version,
-                       header->fortran ? "Fortran" : "C",
+    const bool one_byte = shoal_type_size(header->type) == 1;
+    const bool little = (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) != header->swapped;
+    return base_format(out, "%s order%s%s", header->fortran ? "Fortran" : "C",
                        one_byte ? ""
                        : little ? ", little-endian"
                                 : ", big-endian",
-                       data_source_detail(source), data_kept(data));
+                       header->stored == DATA_STORED_HALF ? ", float16 read as float32" : "");
+}
+
+static int describe(shoal_data *data, const npy_header *header, const data_source *source)
+{
+    char *order = NULL;
+    int status = data_npy_detail(&order, header);
+    if (status == SHOAL_OK)
+        status = base_format(&data->detail, "npy version %d.0, %s%s, %s", header->version, order,
+                             data_source_detail(source), data_kept(data));
+    base_free(&order);
+    return status;
 }
 
 static int read_header_and_shape(npy_header *header, shoal_data *data, data_source *source)
 {
     uint64_t columns;
-    int status = read_header(header, source);
+    int status = data_npy_read_header(header, source);
     if (status < 0)
         return status;
     if (header->rank == 0)
@@ -303,31 +330,33 @@ int data_npy_parse(data_npy_header *out, const void *bytes, size_t size, const c
     data_source source;
     data_source_of_bytes(&source, name, bytes, size);
     *out = (data_npy_header){0};
-    int status = read_header(out, &source);
+    int status = data_npy_read_header(out, &source);
     data_source_close(&source);
     return status;
 }
 
-int data_npy_describe(shoal_data *data, bool *swapped, bool *fortran, data_source *source)
+int data_npy_describe(data_npy_header *out, shoal_data *data, data_source *source)
 {
-    npy_header header = {0};
-    int status = read_header_and_shape(&header, data, source);
-    *swapped = header.swapped;
-    *fortran = header.fortran && data->columns > 1;
+    *out = (data_npy_header){0};
+    int status = read_header_and_shape(out, data, source);
+    out->fortran &= data->columns > 1;
     return status;
+}
+
+int data_npy_open(data_npy_header *out, shoal_data *data, data_source *source)
+{
+    *out = (data_npy_header){0};
+    int status = read_header_and_shape(out, data, source);
+    const data_layout layout = {out->swapped, out->fortran, out->stored, out->rank, out->shape};
+    return status == SHOAL_OK ? data_take_values(data, source, &layout) : status;
 }
 
 static int open_npy(shoal_data *data, data_source *source, const shoal_data_options *options)
 {
-    npy_header header = {0};
+    npy_header header;
     (void)options;
-    int status = read_header_and_shape(&header, data, source);
-    data_layout layout = {header.swapped, header.fortran, header.rank, header.shape};
-    if (status == SHOAL_OK)
-        status = data_take_values(data, source, &layout);
-    if (status == SHOAL_OK)
-        status = describe(data, &header, source);
-    return status;
+    int status = data_npy_open(&header, data, source);
+    return status == SHOAL_OK ? describe(data, &header, source) : status;
 }
 
 const struct data_format data_npy = {.name = "npy", .recognise = recognise_npy, .open = open_npy};

@@ -8,7 +8,8 @@
 
 static bool recognise_raw(const data_hint *hint)
 {
-    return !hint->head && (hint->options->rows || hint->options->columns || hint->options->type);
+    const shoal_data_options *options = hint->options;
+    return !hint->head && (options->rows || options->columns || options->type) && !data_vecs_is_type(options->type);
 }
 
 /* As many rows as the source holds, which must be whole. */
@@ -42,9 +43,9 @@ static int open_raw(shoal_data *data, data_source *source, const shoal_data_opti
     int status = check_description(data, source, options);
     if (status < 0)
         return status;
-    if (!data_type_parse(&type, &layout.swapped, options->type, strlen(options->type)))
+    if (!data_stored_parse(&type, &layout.stored, &layout.swapped, options->type, strlen(options->type)))
         return shoal_type_parse(&type, options->type); /* which knows what to say */
-    if (!base_multiply(&row_bytes, (size_t)options->columns, shoal_type_size(type)))
+    if (!base_multiply(&row_bytes, (size_t)options->columns, data_stored_size(layout.stored, type)))
         return shoal_fail(SHOAL_USAGE, "%s: %lld columns are too many", data->path, (long long)options->columns);
     if (rows == 0)
         status = count_rows(&rows, source, row_bytes);
@@ -53,7 +54,8 @@ static int open_raw(shoal_data *data, data_source *source, const shoal_data_opti
     if (status == SHOAL_OK)
         status = data_take_values(data, source, &layout);
     if (status == SHOAL_OK)
-        status = base_format(&data->detail, "raw%s, %s", layout.swapped ? ", other byte order" : "", data_kept(data));
+        status = base_format(&data->detail, "raw%s%s, %s", layout.swapped ? ", other byte order" : "",
+                             layout.stored == DATA_STORED_HALF ? ", float16 read as float32" : "", data_kept(data));
     return status;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/pool.h"
 
 enum { INPUT_BYTES = 128 << 10 };
 
@@ -186,6 +187,8 @@ int data_source_read(size_t *got, data_source *source, void *out, size_t size)
 
 int data_source_check_part(const data_source *source)
 {
+    if (source->part.is_bare)
+        return SHOAL_OK;
     if (source->position != source->part.size)
         return shoal_fail(SHOAL_INVALID, "%s: it is damaged: %zu bytes, but the file's directory says %zu",
                           source->path, source->position, source->part.size);
@@ -193,6 +196,81 @@ int data_source_check_part(const data_source *source)
         return shoal_fail(SHOAL_INVALID, "%s: it is damaged: the checksum %08x is not the %08x of the file's directory",
                           source->path, (unsigned)source->crc, (unsigned)source->part.crc);
     return SHOAL_OK;
+}
+
+/* ---- all that follows, by all cores ------------------------------------------------------------------------------ */
+
+enum { REST_BYTES = 4 << 20 };
+
+/* The bytes of a plain file in pieces: read to where they are wanted, or mapped already. */
+typedef struct rest {
+    const data_source *source;
+    size_t first, size;          /* in the file */
+    unsigned char *out;          /* NULL: mapped */
+    const unsigned char *mapped; /* the byte at `first` */
+    uint32_t *crc;               /* of each piece; NULL: there is nothing to compare it with */
+} rest;
+
+static size_t rest_piece(const rest *self, int64_t item)
+{
+    const size_t left = self->size - (size_t)item * REST_BYTES;
+    return left < REST_BYTES ? left : REST_BYTES;
+}
+
+static int read_piece(void *context, int64_t item, int thread)
+{
+    const rest *self = context;
+    const size_t at = (size_t)item * REST_BYTES, size = rest_piece(self, item);
+    const unsigned char *bytes = self->mapped ? self->mapped + at : self->out + at;
+    size_t got = size;
+    (void)thread;
+    int error = self->mapped ? 0
+                             : base_read_all_at(self->source->descriptor, self->out + at, size,
+                                                (int64_t)(self->first + at), &got);
+    if (error)
+        return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", self->source->path);
+    if (got < size)
+        return shoal_fail(SHOAL_INVALID, "%s: the file shrank while it was read", self->source->path);
+    if (self->crc)
+        self->crc[item] = (uint32_t)crc32_z(0, bytes, size);
+    return SHOAL_OK;
+}
+
+/* *crc goes on from what it was. */
+static int take_rest(uint32_t *crc, rest *self)
+{
+    const int64_t pieces = (int64_t)(self->size / REST_BYTES + (self->size % REST_BYTES != 0));
+    base_pool *pool = NULL;
+    int status = SHOAL_OK;
+    if (self->source->is_part && !self->source->part.is_bare)
+        status = base_alloc(&self->crc, (size_t)pieces + 1, sizeof *self->crc, "checksums");
+    if (status == SHOAL_OK && pieces < 2)
+        status = pieces ? read_piece(self, 0, 0) : SHOAL_OK;
+    else if (status == SHOAL_OK && (status = base_pool_new(&pool, base_cores())) == SHOAL_OK)
+        status = base_pool_each(pool, pieces, read_piece, self);
+    for (int64_t i = 0; i < pieces && status == SHOAL_OK && self->crc; i++)
+        *crc = (uint32_t)crc32_combine(*crc, self->crc[i], (z_off_t)rest_piece(self, i));
+    base_pool_free(&pool);
+    base_free(&self->crc);
+    return status;
+}
+
+int data_source_read_rest(data_source *source, void *out, size_t size)
+{
+    rest self = {.source = source, .first = source->part.first + source->position, .size = size, .out = out};
+    int status = take_rest(&source->crc, &self);
+    source->position += size;
+    return status == SHOAL_OK && source->is_part ? data_source_check_part(source) : status;
+}
+
+int data_source_check_mapped(const data_source *source, const unsigned char *file)
+{
+    data_source whole = *source; /* from its start */
+    rest self = {.source = source, .size = source->part.size, .mapped = file + source->part.first};
+    whole.crc = 0;
+    whole.position = source->part.size;
+    int status = take_rest(&whole.crc, &self);
+    return status == SHOAL_OK ? data_source_check_part(&whole) : status;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */

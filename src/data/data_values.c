@@ -24,10 +24,21 @@ static size_t value_count(const shoal_data *data)
     return (size_t)data->rows * (size_t)data->columns;
 }
 
+/* The bytes that values take in the file. */
+static size_t stored_bytes(const shoal_data *data, const data_layout *layout)
+{
+    return value_count(data) * data_stored_size(layout->stored, data->type);
+}
+
+static bool is_transposed(const shoal_data *data, const data_layout *layout)
+{
+    return layout->fortran && data->columns > 1;
+}
+
 /* Whether the bytes can be handed out as they lie there. */
 static bool is_usable(const shoal_data *data, const unsigned char *values, const data_layout *layout)
 {
-    if (layout->swapped || (layout->fortran && data->columns > 1))
+    if (layout->swapped || layout->stored != DATA_STORED_SAME || is_transposed(data, layout))
         return false;
     if ((uintptr_t)values % shoal_type_size(data->type) != 0)
         return false;
@@ -92,7 +103,8 @@ static void copy_block(unsigned char *out, const unsigned char *in, const size_t
 static void copy_fortran(unsigned char *out, const unsigned char *in, const shoal_data *data, const data_layout *layout)
 {
     enum { BLOCK = 64 };
-    size_t size = shoal_type_size(data->type), rows = (size_t)data->rows, columns = (size_t)data->columns;
+    size_t size = data_stored_size(layout->stored, data->type), rows = (size_t)data->rows,
+           columns = (size_t)data->columns;
     for (size_t first = 0; first < columns; first += BLOCK) {
         size_t places[BLOCK], width = columns - first < BLOCK ? columns - first : BLOCK;
         for (size_t i = 0; i < width; i++)
@@ -107,15 +119,16 @@ static void copy_fortran(unsigned char *out, const unsigned char *in, const shoa
 /* `out` may be `in` unless the layout is Fortran's. */
 static void decode(unsigned char *out, const unsigned char *in, const shoal_data *data, const data_layout *layout)
 {
-    size_t count = value_count(data), size = shoal_type_size(data->type);
-    if (layout->fortran && data->columns > 1) {
+    size_t count = value_count(data), size = data_stored_size(layout->stored, data->type);
+    if (is_transposed(data, layout)) {
         copy_fortran(out, in, data, layout);
         in = out;
     }
-    if (layout->swapped)
+    if (layout->swapped && size > 1)
         data_swap_bytes(out, in, count, size);
     else if (out != in)
         memcpy(out, in, count * size);
+    data_stored_widen(out, count, layout->stored, data->type);
     if (data->type == SHOAL_BOOL)
         for (size_t i = 0; i < count; i++)
             out[i] = out[i] != 0;
@@ -148,7 +161,7 @@ static int fail_size(const shoal_data *data, size_t claimed, size_t held, const 
 
 int data_take_mapped(shoal_data *data, size_t offset, const data_layout *layout)
 {
-    size_t claimed = value_count(data) * shoal_type_size(data->type), size = base_mapped_size(data->mapped);
+    size_t claimed = stored_bytes(data, layout), size = base_mapped_size(data->mapped);
     size_t held = offset < size ? size - offset : 0;
     if (held < claimed)
         return fail_size(data, claimed, held, " there");
@@ -167,28 +180,46 @@ int data_take_mapped(shoal_data *data, size_t offset, const data_layout *layout)
     return status;
 }
 
-/* All of a file but its header. */
-static int take_mapped(shoal_data *data, const data_source *source, const data_layout *layout)
-{
-    size_t claimed = value_count(data) * shoal_type_size(data->type);
-    size_t held = source->content_size - source->position;
-    return held == claimed ? data_take_mapped(data, source->part.first + source->position, layout)
-                           : fail_size(data, claimed, held, "");
-}
-
 int data_decode_buffer(shoal_data *data, const data_layout *layout)
 {
-    if (layout->fortran && data->columns > 1)
+    if (is_transposed(data, layout))
         return decode_into_buffer(data, data->buffer.bytes, layout);
+    const size_t bytes = value_count(data) * shoal_type_size(data->type);
+    int status = data_buffer_reserve(&data->buffer, bytes);
+    if (status < 0)
+        return status;
+    data->buffer.size = bytes;
     data_buffer_trim(&data->buffer);
     decode(data->buffer.bytes, data->buffer.bytes, data, layout);
     data->values = data->buffer.bytes;
     return SHOAL_OK;
 }
 
+/* All of a file but its header, in place. */
+static int take_mapped(shoal_data *data, const data_source *source, const data_layout *layout)
+{
+    int status = SHOAL_OK;
+    if (source->is_part && !source->part.is_bare) {
+        status = data_source_check_mapped(source, base_mapped_bytes(data->mapped));
+        if (shoal_data_check(data) < 0)
+            return SHOAL_INVALID; /* what was lost has another checksum, too */
+    }
+    return status == SHOAL_OK ? data_take_mapped(data, source->part.first + source->position, layout) : status;
+}
+
+/* Straight to where the values stay. */
+static int take_read(shoal_data *data, data_source *source, const data_layout *layout)
+{
+    const size_t stored = stored_bytes(data, layout);
+    int status = data_buffer_reserve(&data->buffer, value_count(data) * shoal_type_size(data->type));
+    if (status == SHOAL_OK)
+        status = data_source_read_rest(source, data->buffer.bytes, stored);
+    return status == SHOAL_OK ? data_decode_buffer(data, layout) : status;
+}
+
 static int take_loaded(shoal_data *data, data_source *source, const data_layout *layout)
 {
-    size_t claimed = value_count(data) * shoal_type_size(data->type);
+    size_t claimed = stored_bytes(data, layout);
     int status = data_source_load(&data->buffer, source, claimed + 1); /* one more, to see whether it ends */
     if (status < 0)
         return status;
@@ -197,12 +228,25 @@ static int take_loaded(shoal_data *data, data_source *source, const data_layout 
     return data_decode_buffer(data, layout);
 }
 
+/* Whether values have to be changed or moved, one by one. */
+static bool must_be_read(const shoal_data *data, const data_source *source, const data_layout *layout)
+{
+    const size_t offset = source->part.first + source->position;
+    return !is_transposed(data, layout) && (layout->swapped || layout->stored != DATA_STORED_SAME ||
+                                            offset % data_stored_size(layout->stored, data->type) != 0);
+}
+
 int data_take_values(shoal_data *data, data_source *source, const data_layout *layout)
 {
-    if (source->mappable && source->position <= source->content_size &&
-        data_source_map(&data->mapped, &data->mapped_file, source))
-        return take_mapped(data, source, layout);
-    return take_loaded(data, source, layout);
+    if (!source->mappable || source->position > source->content_size)
+        return take_loaded(data, source, layout);
+    const size_t claimed = stored_bytes(data, layout), held = source->content_size - source->position;
+    if (held != claimed)
+        return fail_size(data, claimed, held, "");
+    if (must_be_read(data, source, layout))
+        return take_read(data, source, layout);
+    return data_source_map(&data->mapped, &data->mapped_file, source) ? take_mapped(data, source, layout)
+                                                                      : take_loaded(data, source, layout);
 }
 
 const char *data_kept(const shoal_data *data)

@@ -1,4 +1,4 @@
-/* zlib: gzip files, and the deflated members of zip files.  See data_codec.h.
+/* zlib: gzip files, the deflated members of zip files, and the elements of MATLAB's.  See data_codec.h.
  *
  * Its memory is taken where all memory is taken, so that tests can make it fail. */
 #include "data_internal.h"
@@ -52,6 +52,11 @@ static int decode_new_gzip(void **state, const char *path)
 static int decode_new_deflate(void **state, const char *path)
 {
     return inflate_new(state, path, -MAX_WBITS);
+}
+
+static int decode_new_zlib(void **state, const char *path)
+{
+    return inflate_new(state, path, MAX_WBITS);
 }
 
 static int decode_again_zlib(void *state, const char *path)
@@ -159,6 +164,12 @@ const struct data_coder data_coder_gzip = {
 };
 const struct data_coder data_coder_deflate = {
     .decode_new = decode_new_deflate,
+    .decode_again = decode_again_zlib,
+    .decode = decode_deflate,
+    .decode_free = decode_free_zlib,
+};
+const struct data_coder data_coder_zlib = {
+    .decode_new = decode_new_zlib,
     .decode_again = decode_again_zlib,
     .decode = decode_deflate,
     .decode_free = decode_free_zlib,

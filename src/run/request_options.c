@@ -28,7 +28,8 @@ static const shoal_option data_rows[] = {
     {"cols", 0, SHOAL_OPTION_COUNT, offsetof(shoal_data_options, columns), "N", .help = "raw files: number of columns",
      .least = 1},
     {"type", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, type), "TYPE",
-     .help = "raw files: type of the values, as numpy names it: float32, uint8, i4"},
+     .help = "raw files: type of the values, as numpy names it: float32, uint8, i4; or fvecs, bvecs, ivecs for files "
+             "as FAISS writes them"},
     {"header", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_data_options, header), "WHEN",
      .help = "text files: whether the first line holds column names; auto compares it with the rows below",
      .fallback = "auto", .choices = header_choices},

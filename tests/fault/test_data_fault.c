@@ -104,6 +104,18 @@ static void test_open(void **state)
         else
             assert_non_null(strstr(shoal_error(), "libhdf5"));
     }
+    static const struct open_case others[] = {{"tests/fuzz/corpus/npz/stored:x", {0}},
+                                              {"tests/fuzz/corpus/npz/deflated:h", {0}},
+                                              {"tests/fuzz/corpus/npz/deflated:f", {.memory = 1}},
+                                              {"tests/fuzz/corpus/npz/zip64", {0}},
+                                              {"tests/fuzz/corpus/matlab/plain:X", {0}},
+                                              {"tests/fuzz/corpus/matlab/compressed:Y", {.memory = 1}},
+                                              {"tests/fuzz/corpus/vecs/f3", {.type = "fvecs"}}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        fail_each_allocation(open_and_read, &others[i]);
+    append_gzip("v.fvecs.gz", "\1\0\0\0abcd\1\0\0\0efgh", 16);
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("v.fvecs.gz"), {0}});
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("a.idx"), {.columns = 2, .type = ">f2"}});
     write_text("words.svm", "spam 1:2 3:4\nham 2:1\n7 1:1");
     fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.target = ""}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.drop_columns = "label"}});

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-# Files that other programs write: scikit-learn's svmlight, h5py's HDF5.  What shoal makes of them has the bits that
-# their own readers give.  Labels: quick asan
+# Files that other programs write: numpy's .npz, scipy's .mat, FAISS's vectors, scikit-learn's svmlight, h5py's HDF5.
+# What shoal makes of them has the bits that their own readers give.  Labels: quick asan
 #   test_data_formats.py PATH_TO_shoal
 import json
 import os
@@ -268,6 +268,122 @@ def test_hdf5():
     hdf5_one_and_several(h5py)
     hdf5_refused(h5py)
     hdf5_matlab(h5py)
+
+
+# ---- numpy's archives ----------------------------------------------------------------------------------------------
+
+
+def test_npz():
+    """Every type and order, stored and deflated; learners and workers read them where they lie."""
+    arrays = {kind + order.replace("<", "l").replace(">", "b"): sample(order + kind, (50, 13))
+              for kind in TYPES for order in "<>"}
+    arrays |= {"fortran": np.asfortranarray(arrays["f8l"]), "images": sample("u1", (20, 9, 11)), "line": np.arange(7.0)}
+    for save in (np.savez, np.savez_compressed):
+        save(folder / "all.npz", **arrays)
+        for name, array in np.load(folder / "all.npz").items():
+            check(f"{save.__name__} {name}", same(convert(f"{folder}/all.npz:{name}"), rows_of(array)))
+    check("float16 of .npy", all(same(convert(save_npy(order)), rows_of(arrays["f2" + order])) for order in "lb"))
+    rows = np.random.default_rng(5).integers(0, 5, (60, 4)).astype(float)
+    np.savez(folder / "two.npz", x=rows, y=(rows[:, 0] > 2).astype(int))
+    np.save(folder / "x.npy", rows)
+    np.save(folder / "y.npy", (rows[:, 0] > 2).astype(int))
+    models = []
+    for x, y in (("two.npz:x", "two.npz:y"), ("x.npy", "y.npy")):
+        result = shoal("logistic", folder / x, "--target", folder / y, "--model", folder / "m.safetensors", "--force")
+        check(f"logistic of {x}", result.returncode == 0, result.stderr)
+        models.append(result.returncode or (folder / "m.safetensors").read_bytes())
+    check("a model of .npz is that of .npy", models[0] == models[1])
+    labels = []
+    for x in ("two.npz:x", "x.npy"):
+        result = shoal("kmeans", folder / x, "-k", 3, "--workers", 2, "--labels", folder / "out.npy", "--force")
+        labels.append(np.load(folder / "out.npy").tolist() if result.returncode == 0 else result.stderr)
+    check("workers read .npz", labels[0] == labels[1], labels[0])
+    refused("several arrays of .npz", folder / "two.npz", "2 arrays: x 60x4 float64, y 60 int64", "two.npz:x")
+    result = subprocess.run([program, "data", "info", "-"], stdin=open(folder / "two.npz", "rb"), capture_output=True)
+    check(".npz from a pipe", result.returncode == 1 and b"not from a pipe" in result.stderr, result.stderr)
+    np.savez(folder / "odd.npz", o=np.array([1, None], dtype=object), c=np.ones(3, "c8"), d=np.zeros(2, "M8[s]"),
+             r=np.zeros(2, [("a", "f4")]))
+    for name, what in (("o", "Python objects"), ("c", "complex numbers"), ("d", "dates"), ("r", "records")):
+        refused(f".npz {what}", f"{folder}/odd.npz:{name}", f"{name} is {what}")
+    whole = bytearray((folder / "two.npz").read_bytes())
+    whole[500] ^= 1
+    (folder / "bad.npz").write_bytes(whole)
+    refused("a damaged .npz", f"{folder}/bad.npz:x", "it is damaged: the checksum")
+
+
+def save_npy(order):
+    np.save(folder / "half.npy", sample({"l": "<", "b": ">"}[order] + "f2", (50, 13)))
+    return folder / "half.npy"
+
+
+def test_scipy():
+    try:
+        import scipy.io
+        import scipy.sparse
+    except ImportError as error:
+        print(f"{error}: skipped; Debian has python3-scipy")
+        return
+    matrix = scipy.sparse.csr_matrix(np.eye(5))
+    scipy.sparse.save_npz(folder / "sparse.npz", matrix)
+    refused("a sparse .npz", folder / "sparse.npz", "a sparse matrix of scipy", "toarray()")
+    arrays = {kind.replace("b1", "flags"): sample("<" + kind, (50, 13)) for kind in TYPES if kind != "f2"}
+    arrays |= {"images": sample("u1", (20, 9, 11)), "one": np.array([[3.0]]), "bytes": np.uint8([[1, 2], [3, 4]])}
+    others = {"text": "hello", "s": {"a": 1}, "cell": np.array([1, "a"], dtype=object), "z": np.ones((2, 2), "c8"),
+              "sparse": matrix, "empty": np.zeros((0, 3))}
+    for compressed in (False, True):
+        scipy.io.savemat(folder / "all.mat", arrays | others, do_compression=compressed)
+        loaded = scipy.io.loadmat(folder / "all.mat")
+        for name in arrays:
+            expected = arrays[name] if name == "flags" else loaded[name]
+            check(f"MATLAB {name}, compressed {compressed}",
+                  same(convert(f"{folder}/all.mat:{name}"), rows_of(expected)))
+        for name, what in (("text", "text"), ("s", "a struct"), ("cell", "a cell array"), ("z", "complex numbers"),
+                           ("sparse", "a sparse matrix"), ("empty", "empty")):
+            refused(f"MATLAB {what}", f"{folder}/all.mat:{name}", what)
+    refused("several arrays of .mat", folder / "all.mat", "arrays: ", "f4 50x13 float32")
+
+
+# ---- rows as FAISS keeps them --------------------------------------------------------------------------------------
+
+
+def test_vecs():
+    """As numpy reads them: each row behind its number of columns."""
+    for ending, kind in (("fvecs", "f4"), ("bvecs", "u1"), ("ivecs", "i4")):
+        rows, path = sample("<" + kind, (500, 13)), folder / f"rows.{ending}"
+        path.write_bytes(b"".join(np.int32(13).tobytes() + row.tobytes() for row in rows))
+        check(f".{ending}", same(convert(path), rows))
+        path.rename(folder / "rows.bin")
+        check(f"--type {ending}", same(convert(folder / "rows.bin", "--type", ending), rows))
+        with open(folder / "rows.bin", "rb") as pipe:
+            result = subprocess.run([program, "data", "convert", "-", folder / "out.npy", "--type", ending, "--force"],
+                                    stdin=pipe, capture_output=True)
+        check(f".{ending} from standard input", result.returncode == 0 and same(np.load(folder / "out.npy"), rows))
+    (folder / "cut.fvecs").write_bytes((folder / "rows.bin").read_bytes()[:-1])
+    refused("a cut .fvecs", folder / "cut.fvecs", "not a whole number of rows of 13 values")
+
+
+# ---- what is not read ----------------------------------------------------------------------------------------------
+
+
+def test_foreign():
+    import pickle
+    import sqlite3
+    import zipfile
+    (folder / "x.pkl").write_bytes(pickle.dumps(np.ones(3)))
+    base = sqlite3.connect(folder / "x.db")
+    base.execute("create table t (a)")
+    base.commit()
+    base.close()
+    with zipfile.ZipFile(folder / "x.xlsx", "w") as file:
+        file.writestr("xl/workbook.xml", "<workbook/>")
+    (folder / "x.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
+    (folder / "x.parquet").write_bytes(b"PAR1\x15\x04\x15\x00PAR1")
+    for name, *parts in (("x.pkl", "a pickle of Python", "never loaded", "pandas.read_pickle("),
+                         ("x.db", "an SQLite database", "sqlite3 -csv"), ("x.xlsx", "an Excel workbook", "read_excel("),
+                         ("x.jsonl", "a JSON file", "lines=True"), ("x.parquet", "a Parquet file", "read_parquet(")):
+        refused(name, folder / name, *parts, "which shoal does not read; it reads npy, npz, HDF5")
+        result = shoal("kmeans", folder / name, "-k", 2)
+        check(f"k-means of {name}", result.returncode == 1 and parts[0] in result.stderr, result.stderr)
 
 
 def main():

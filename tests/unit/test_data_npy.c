@@ -1,6 +1,7 @@
 /* .npy files: what numpy may write is read, what it may not is refused with a sentence. */
 #include "data_support.h"
 
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +40,42 @@ static void test_versions(void **state)
     }
     refuse(write_npy("v.npy", 4, HEADER("<f4", "False", "(2, 3)"), six, sizeof six), SHOAL_INVALID, "version 4.0");
     refuse(write_npy("v.npy", 0, HEADER("<f4", "False", "(2, 3)"), six, sizeof six), SHOAL_INVALID, "version 0.0");
+}
+
+/* float16 becomes float32, whatever the order of bytes and of indices. */
+static void test_half(void **state)
+{
+    (void)state;
+    static const uint16_t halves[6] = {0x3c00, 0xc000, 0x0001, 0x7bff, 0xfc00, 0x3555};
+    const double values[6] = {1, -2, 0x1p-24, 65504, -INFINITY, 0.333251953125};
+    uint16_t swapped[6];
+    for (int i = 0; i < 6; i++)
+        swapped[i] = (uint16_t)(halves[i] << 8 | halves[i] >> 8);
+    for (int gzip = 0; gzip < 2; gzip++)
+        for (int big = 0; big < 2; big++)
+            for (int fortran = 0; fortran < 2; fortran++) {
+                char header[128];
+                snprintf(header, sizeof header, HEADER("%cf2", "%s", "(2, 3)"), big ? '>' : '<',
+                         fortran ? "True" : "False");
+                const char *path = write_npy("h.npy", 1, header, big ? swapped : halves, sizeof halves);
+                if (gzip) {
+                    unsigned char bytes[512];
+                    size_t size = read_whole_file(bytes, sizeof bytes, path);
+                    unlink(file_path("h.npy.gz"));
+                    path = append_gzip("h.npy.gz", bytes, size);
+                }
+                shoal_data *data = open_data(path);
+                assert_int_equal(shoal_data_type(data), SHOAL_FLOAT32);
+                assert_non_null(strstr(shoal_data_detail(data), "float16 read as float32"));
+                const double *v = values;
+                if (fortran)
+                    EXPECT_VALUES(data, 2, 3, v[0], v[2], v[4], v[1], v[3], v[5]);
+                else
+                    EXPECT_VALUES(data, 2, 3, v[0], v[1], v[2], v[3], v[4], v[5]);
+            }
+    refuse(write_npy("h.npy", 1, HEADER("<f2", "False", "(2, 3)"), halves, 11), SHOAL_INVALID,
+           "take 12 bytes, but the file holds 11");
+    refuse(write_npy("h.npy", 1, HEADER("|f2", "False", "(2, 3)"), halves, 12), SHOAL_INVALID, "'|f2'");
 }
 
 static void test_aligned_values_are_mapped(void **state)
@@ -264,7 +301,7 @@ static void test_types_that_are_no_numbers(void **state)
     refuse(write_npy("o.npy", 1, HEADER("|S8", "False", "(1,)"), six, 8), SHOAL_INVALID, "text");
     refuse(write_npy("o.npy", 1, HEADER("<U2", "False", "(1,)"), six, 8), SHOAL_INVALID, "text");
     refuse(write_npy("o.npy", 1, HEADER("<M8[ns]", "False", "(1,)"), six, 8), SHOAL_INVALID, "dates");
-    refuse(write_npy("o.npy", 1, HEADER("<f2", "False", "(4,)"), six, 8), SHOAL_INVALID, "'<f2'");
+    refuse(write_npy("o.npy", 1, HEADER("<f16", "False", "(1,)"), six, 16), SHOAL_INVALID, "'<f16'");
     refuse(write_npy("o.npy", 1, HEADER("|f4", "False", "(2,)"), six, 8), SHOAL_INVALID, "'|f4'");
     refuse(write_npy("o.npy", 1, "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (1,), }", six, 4),
            SHOAL_INVALID, "records");
@@ -337,6 +374,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_half),
         cmocka_unit_test(test_aligned_values_are_mapped),
         cmocka_unit_test(test_a_file_that_shrinks_is_told),
         cmocka_unit_test(test_a_file_that_was_gone_for_a_while_is_told),

@@ -12,6 +12,12 @@ static void test_shapes(void **state)
     EXPECT_VALUES(data, 2, 3, 1, 2, 3, 4, 5, -6);
     EXPECT_VALUES(open_with(path, &(shoal_data_options){.rows = 6, .columns = 1, .type = "i2"}), 6, 1, 1, 2, 3, 4, 5,
                   -6);
+    data = open_with(write_file("h.bin", six, 10), &(shoal_data_options){.columns = 5, .type = "float16"});
+    assert_string_equal(shoal_data_detail(data), "raw, float16 read as float32, decoded into memory");
+    EXPECT_VALUES(data, 1, 5, 0x1p-24, 0x2p-24, 0x3p-24, 0x4p-24, 0x5p-24);
+    path = write_file("r.bin", six, sizeof six);
+    EXPECT_VALUES(open_with(path, &(shoal_data_options){.columns = 2, .rows = 3, .type = ">f2"}), 3, 2, 0x1p-16,
+                  0x2p-16, 0x3p-16, 0x4p-16, 0x1.4p-14, -57312);
     EXPECT_VALUES(open_with(path, &(shoal_data_options){.columns = 6, .type = ">i2"}), 1, 6, 256, 512, 768, 1024, 1280,
                   -1281);
 }

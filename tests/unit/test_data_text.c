@@ -160,7 +160,7 @@ static void test_words_that_are_refused(void **state)
 {
     (void)state;
     const shoal_data_options first = {.target = "1"};
-    refuse_with(write_text("k.csv", "a\x01,1\nb,2\na\x01,2\n"), &first, SHOAL_INVALID, "not npy, IDX or text");
+    refuse_with(write_text("k.csv", "a\x01,1\nb,2\na\x01,2\n"), &first, SHOAL_INVALID, "not npy, npz, HDF5");
     refuse_with(write_text("k.csv", "a\xff,1\nb,2\na\xff,2\n"), &first, SHOAL_INVALID, "not UTF-8");
     char text[2 * 300 + 16];
     memset(text, 'w', sizeof text);
@@ -252,7 +252,7 @@ static void test_nothing_there(void **state)
     refuse_text("# only a comment\n", "no rows");
     refuse_text("a,b,c\n", "no rows");
     refuse_text("\377\3761", "UTF-16");
-    refuse(write_file("t.csv", "1,2\0003\n", 7), SHOAL_INVALID, "not npy, IDX or text");
+    refuse(write_file("t.csv", "1,2\0003\n", 7), SHOAL_INVALID, "not npy, npz, HDF5");
 }
 
 static void test_dropped_columns(void **state)

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "hdf5_dataset.h"
 
-enum { SLAB_BYTES = 32 << 20, HALF_VALUES = 1 << 18 };
+enum { SLAB_BYTES = 32 << 20 };
 
 /* What little is stored may stand for: gzip makes nothing more than 1,032 times smaller, and rows that were never
  * written are allowed this much. */
@@ -58,11 +58,6 @@ static int check_storage(hdf5_reading *self)
     if (self->layout == H5D_CHUNKED && hdf5->H5Pget_chunk(self->properties, H5S_MAX_RANK, self->chunk) != self->rank)
         return hdf5_fail_damaged(self);
     return check_filters(self);
-}
-
-static size_t file_value_bytes(const hdf5_reading *self)
-{
-    return self->type.is_half ? 2 : shoal_type_size(self->data->type);
 }
 
 /* A header can claim any size; what is stored can't be made up. */
@@ -134,7 +129,8 @@ static int read_into(const hdf5_reading *self, unsigned char *out, size_t size)
 static int read_all(hdf5_reading *self)
 {
     shoal_data *data = self->data;
-    const size_t size = file_value_bytes(self), values = (size_t)data->rows * (size_t)data->columns;
+    const int stored = self->type.is_half ? DATA_STORED_HALF : DATA_STORED_SAME;
+    const size_t size = data_stored_size(stored, data->type), values = (size_t)data->rows * (size_t)data->columns;
     const bool turned = hdf5_is_matlab(self->source) && data->columns > 1 && data->rows > 1;
     data_buffer *buffer = &data->buffer;
     int status = check_claim(self);
@@ -143,20 +139,13 @@ static int read_all(hdf5_reading *self)
     if (status < 0)
         return status;
     buffer->size = values * shoal_type_size(data->type);
-    /* Values that grow are read to the end of the room, from where they grow towards its start. */
-    unsigned char *read_to = buffer->bytes + buffer->size - values * size;
-    status = read_into(self, read_to, size);
+    status = read_into(self, buffer->bytes, size);
     if (status < 0)
         return status;
-    if (self->type.is_half) {
-        if (self->type.swapped)
-            data_swap_bytes(read_to, read_to, values, size);
-        data_widen_half(buffer->bytes, read_to, values);
-    }
     uint64_t shape[H5S_MAX_RANK];
     for (int i = 0; i < self->rank; i++)
         shape[i] = self->shape[self->rank - 1 - i];
-    const data_layout layout = {self->type.swapped && !self->type.is_half, turned, self->rank, shape};
+    const data_layout layout = {self->type.swapped, turned, stored, self->rank, shape};
     return data_decode_buffer(data, &layout);
 }
 
@@ -198,7 +187,8 @@ static int read_dataset(hdf5_reading *self)
         uint64_t shape[H5S_MAX_RANK];
         for (int i = 0; i < self->rank; i++)
             shape[i] = self->shape[self->rank - 1 - i];
-        const data_layout layout = {self->type.swapped, hdf5_is_matlab(self->source), self->rank, shape};
+        const data_layout layout = {self->type.swapped, hdf5_is_matlab(self->source), DATA_STORED_SAME, self->rank,
+                                    shape};
         status = data_take_mapped(self->data, offset, &layout);
     } else {
         status = read_all(self);

@@ -248,6 +248,8 @@ static int check_header(exchange *self)
     size_t bytes = shoal_type_size(header->type);
     if (header->rank > EXEC_RANK_MOST)
         return shoal_fail(SHOAL_INVALID, "its answer has %d dimensions, more than %d", header->rank, EXEC_RANK_MOST);
+    if (header->stored != DATA_STORED_SAME)
+        return shoal_fail(SHOAL_INVALID, "its answer holds float16: write it as float32");
     if (header->fortran && header->rank > 1)
         return shoal_fail(SHOAL_INVALID,
                           "its answer is in Fortran order: write it in C order, as numpy.ascontiguousarray does");
