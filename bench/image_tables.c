@@ -2,8 +2,10 @@
  *
  *     bench_image_tables FOLDER [EVERY [FIRST]] > src/data/image_huffman.c
  *
- * prints tables for the codes that the items of all photographs in FOLDER (by the default recipe) have, or of every
- * EVERY-th from the FIRST on.  Every code that may occur counts at least once, so that any image can be written. */
+ * prints tables for the codes that the items of all photographs in FOLDER have, or of every EVERY-th from the FIRST on:
+ * items of the default recipe, and of quality 70.  Those in the repository are of every second one of 200 photographs
+ * of flowers, so that the others can show what they are worth.  Every code that may occur counts at least once, so that
+ * any image can be written; clang-format does the rest. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,11 +88,12 @@ static unsigned char *read_file(const char *path, size_t *size)
     return bytes;
 }
 
-static void count_all(tallies *in, const data_image_list *list, int64_t every, int64_t first)
+static void count_all(tallies *in, const data_image_list *list, int64_t every, int64_t first, int quality)
 {
     data_image_maker *maker = NULL;
     data_image_recipe recipe = data_image_recipe_default;
     recipe.huffman = DATA_IMAGE_BEST;
+    recipe.quality = quality;
     int status = data_image_maker_new(&maker);
     for (int64_t i = first; status == SHOAL_OK && i < list->count; i += every) {
         size_t size = 0;
@@ -193,14 +196,10 @@ static void print_table(const long counts[SYMBOLS])
     printf(",\n    },\n");
 }
 
-int main(int argc, char **argv)
+/* A set of tables, from the codes at some quality. */
+static void print_set(const char *name, const data_image_list *list, int64_t every, int64_t first, int quality)
 {
-    static tallies all;
-    data_image_list list = {0};
-    if (argc < 2 || data_image_list_add(&list, argv[1]) < 0) {
-        fprintf(stderr, "%s\n", argc < 2 ? "usage: bench_image_tables FOLDER [EVERY [FIRST]]" : shoal_error());
-        return 1;
-    }
+    tallies all = {0};
     for (int kind = 0; kind < 2; kind++) {
         for (int bits = 0; bits < 12; bits++)
             all.dc[kind][bits] = 1;
@@ -209,15 +208,27 @@ int main(int argc, char **argv)
             for (int bits = 1; bits < 11; bits++)
                 all.ac[kind][run << 4 | bits] = 1;
     }
-    count_all(&all, &list, argc > 2 ? atoll(argv[2]) : 1, argc > 3 ? atoll(argv[3]) : 0);
-    printf("/* Made by bench/image_tables.c, which says how; see image_huffman.h. */\n#include \"image_huffman.h\"\n");
-    printf("\nconst data_huffman_table data_huffman_dc[2] = {\n");
+    count_all(&all, list, every, first, quality);
+    printf("\nconst data_huffman_set %s = {\n.dc = {\n", name);
     print_table(all.dc[0]);
     print_table(all.dc[1]);
-    printf("};\n\nconst data_huffman_table data_huffman_ac[2] = {\n");
+    printf("},\n.ac = {\n");
     print_table(all.ac[0]);
     print_table(all.ac[1]);
-    printf("};\n");
+    printf("},\n};\n");
+}
+
+int main(int argc, char **argv)
+{
+    data_image_list list = {0};
+    if (argc < 2 || data_image_list_add(&list, argv[1]) < 0) {
+        fprintf(stderr, "%s\n", argc < 2 ? "usage: bench_image_tables FOLDER [EVERY [FIRST]]" : shoal_error());
+        return 1;
+    }
+    const int64_t every = argc > 2 ? atoll(argv[2]) : 1, first = argc > 3 ? atoll(argv[3]) : 0;
+    printf("/* Made by bench/image_tables.c, which says how; see image_huffman.h. */\n#include \"image_huffman.h\"\n");
+    print_set("data_huffman_fine", &list, every, first, 95);
+    print_set("data_huffman_coarse", &list, every, first, 70);
     data_image_list_release(&list);
     return 0;
 }

@@ -99,6 +99,8 @@ static void set_table(j_compress_ptr jpeg, JHUFF_TBL **out, const data_huffman_t
 static void set(j_compress_ptr jpeg, const data_image_recipe *recipe)
 {
     const int factor = recipe->chroma == DATA_IMAGE_420 ? 2 : 1;
+    const data_huffman_set *tables =
+        recipe->quality >= DATA_HUFFMAN_FINE_FROM ? &data_huffman_fine : &data_huffman_coarse;
     jpeg->image_height = (JDIMENSION)recipe->height;
     jpeg->image_width = (JDIMENSION)recipe->width;
     jpeg->input_components = 3;
@@ -109,8 +111,8 @@ static void set(j_compress_ptr jpeg, const data_image_recipe *recipe)
     jpeg->comp_info[0].h_samp_factor = jpeg->comp_info[0].v_samp_factor = factor;
     jpeg->optimize_coding = recipe->huffman == DATA_IMAGE_BEST;
     for (int i = 0; i < 2; i++) {
-        set_table(jpeg, &jpeg->dc_huff_tbl_ptrs[i], &data_huffman_dc[i]);
-        set_table(jpeg, &jpeg->ac_huff_tbl_ptrs[i], &data_huffman_ac[i]);
+        set_table(jpeg, &jpeg->dc_huff_tbl_ptrs[i], &tables->dc[i]);
+        set_table(jpeg, &jpeg->ac_huff_tbl_ptrs[i], &tables->ac[i]);
     }
 }
 

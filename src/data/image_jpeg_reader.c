@@ -31,20 +31,18 @@ static void on_output(j_common_ptr jpeg)
 }
 
 /* Progressive files have ten scans; thousands only cost time, and of a large image dozens do. */
-static int scans_most(const struct jpeg_decompress_struct *jpeg)
-{
-    enum { LEAST = 32, MOST = 500 };
-    const int64_t pixels = (int64_t)jpeg->image_height * jpeg->image_width, most = ((int64_t)1 << 31) / pixels;
-    return most < LEAST ? LEAST : most > MOST ? MOST : (int)most;
-}
-
 static void on_progress(j_common_ptr jpeg)
 {
+    enum { LEAST = 32, MOST = 500 };
     jpeg_reader *in = (jpeg_reader *)jpeg->err;
-    const int most = scans_most(&in->jpeg);
+    if (in->jpeg.input_scan_number <= LEAST)
+        return;
+    const int64_t pixels = (int64_t)in->jpeg.image_height * in->jpeg.image_width;
+    int64_t most = ((int64_t)1 << 31) / pixels;
+    most = most < LEAST ? LEAST : most > MOST ? MOST : most;
     if (in->jpeg.input_scan_number <= most)
         return;
-    snprintf(in->reason, sizeof in->reason, "more than %d scans", most);
+    snprintf(in->reason, sizeof in->reason, "more than %d scans", (int)most);
     longjmp(in->leave, 1);
 }
 

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "image_jpeg.h"
 
-enum { MARGIN = 8, ROWS_MARGIN = 32 };
+enum { MARGIN = 2, AT_ONCE = 2 /* rows that share colours, often */ };
 
 int data_jpeg_reader_new(jpeg_reader **out)
 {
@@ -39,21 +39,34 @@ static void skip_to(struct jpeg_decompress_struct *jpeg, int64_t row)
         (void)jpeg_skip_scanlines(jpeg, (JDIMENSION)row - jpeg->output_scanline);
 }
 
+/* Rows for libjpeg to write; it writes aligned ones past the caches, where we would wait for them. */
+static void make_rows(struct jpeg_decompress_struct *jpeg, JSAMPROW rows[AT_ONCE])
+{
+    const JDIMENSION bytes = 4 * jpeg->output_width;
+    JSAMPARRAY memory = jpeg->mem->alloc_sarray((j_common_ptr)jpeg, JPOOL_IMAGE, bytes + 4, AT_ONCE);
+    for (int i = 0; i < AT_ONCE; i++)
+        rows[i] = memory[i] + 4;
+}
+
 static void read_rows(jpeg_reader *in, data_resampler *out)
 {
     struct jpeg_decompress_struct *jpeg = &in->jpeg;
     const bool inks = jpeg->out_color_space == JCS_CMYK;
     const int64_t left = crop_columns(jpeg, &out->columns), pixels = out->columns.past - out->columns.from;
-    JSAMPARRAY rows = jpeg->mem->alloc_sarray((j_common_ptr)jpeg, JPOOL_IMAGE, 4 * jpeg->output_width, 1);
-    unsigned char *needed = rows[0] + 4 * (out->columns.from - left);
-    skip_to(jpeg, out->rows.from - ROWS_MARGIN);
+    JSAMPROW rows[AT_ONCE];
+    make_rows(jpeg, rows);
+    skip_to(jpeg, out->rows.from - MARGIN);
     while (jpeg->output_scanline < out->rows.past) {
-        const bool is_needed = jpeg->output_scanline >= out->rows.from;
-        (void)jpeg_read_scanlines(jpeg, rows, 1);
-        if (is_needed && inks)
-            data_jpeg_print_inks(needed, 4, needed, pixels);
-        if (is_needed)
+        int64_t row = jpeg->output_scanline;
+        const int64_t past = row + jpeg_read_scanlines(jpeg, rows, AT_ONCE);
+        for (int i = 0; row < past; row++, i++) {
+            unsigned char *needed = rows[i] + 4 * (out->columns.from - left);
+            if (row < out->rows.from || row >= out->rows.past)
+                continue;
+            if (inks)
+                data_jpeg_print_inks(needed, 4, needed, pixels);
             data_resample_row(out, needed);
+        }
     }
     skip_to(jpeg, (int64_t)jpeg->output_height - 1); /* skipping the last row would skip all codes, too */
     if (jpeg->output_scanline < jpeg->output_height)

@@ -6,6 +6,9 @@
 
 #include <math.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "base/memory.h"
 
@@ -54,13 +57,14 @@ static void place_tf(data_image_axis *axis, const stretch *by)
     for (int i = 0; i < by->side; i++) {
         const float at = ((float)(by->offset + i) + 0.5f) * scale - 0.5f, below = floorf(at);
         int64_t first = (int64_t)below;
-        axis->weights[i] = at - below;
+        float share = at - below;
         axis->count[i] = 2;
         if (first < 0 || first >= by->source - 1) { /* beyond an edge there is one */
             first = first < 0 ? 0 : by->source - 1;
-            axis->weights[i] = 0;
+            share = 0;
             axis->count[i] = 1;
         }
+        axis->shares[i] = (lanes){share, share, share, share};
         axis->first[i] = (int32_t)first;
     }
 }
@@ -91,12 +95,14 @@ static int place(data_image_axis *axis, data_image_resize resize, const stretch 
     const int64_t most = 2 * (int64_t)ceil(scale > 1 ? scale : 1) + 2;
     const bool tf = resize == DATA_IMAGE_TF;
     axis->most = tf ? 2 : (int)(most < by->source ? most : by->source);
-    int status = data_image_room_get(&axis->memory, (int64_t)by->side * (2 + (tf ? 1 : axis->most)), sizeof(int32_t));
+    const int64_t weights = (int64_t)by->side * (tf ? 4 : axis->most);
+    int status = data_image_room_get(&axis->memory, weights + 2 * (int64_t)by->side, sizeof(int32_t));
     if (status < 0)
         return status;
-    axis->first = axis->memory.block;
+    axis->weights = axis->memory.block;
+    axis->shares = axis->memory.block;
+    axis->first = (int32_t *)axis->memory.block + weights;
     axis->count = axis->first + by->side;
-    axis->weights = (float *)(axis->count + by->side);
     if (tf)
         place_tf(axis, by);
     else
@@ -125,8 +131,9 @@ int data_resample_begin(data_resampler *self, const data_image_shape *shape)
     int status = place(&self->rows, shape->resize, &down);
     if (status == SHOAL_OK)
         status = place(&self->columns, shape->resize, &across);
-    if (status == SHOAL_OK)
-        status = data_image_room_get(&self->line_memory, self->columns.past - self->columns.from, sizeof *self->line);
+    const int64_t columns = self->columns.past - self->columns.from;
+    if (status == SHOAL_OK) /* and a pixel behind the last one */
+        status = data_image_room_get(&self->line_memory, columns + 1, sizeof *self->line);
     if (status == SHOAL_OK) /* and the sum */
         status = data_image_room_get(&self->ring_memory, (self->rows.most + 1) * row_floats(shape), sizeof *self->ring);
     if (status == SHOAL_OK)
@@ -135,6 +142,8 @@ int data_resample_begin(data_resampler *self, const data_image_shape *shape)
     self->sum = self->ring_memory.block;
     self->ring = self->sum + row_floats(shape);
     self->out = self->out_memory.block;
+    if (status == SHOAL_OK)
+        self->line[columns] = (lanes){0};
     return status;
 }
 
@@ -150,10 +159,23 @@ void data_resample_release(data_resampler *self)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static void make_floats(float *restrict out, const unsigned char *restrict bytes, int64_t count)
+/* Four bytes at a time become four floats: gcc's own code for this takes twice the time. */
+static void make_floats(lanes *restrict out, const unsigned char *restrict pixels, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++)
-        out[i] = bytes[i];
+    int64_t i = 0;
+#ifdef __SSE2__
+    const __m128i zero = _mm_setzero_si128();
+    for (; i + 4 <= count; i += 4) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(pixels + 4 * i)), low = _mm_unpacklo_epi8(bytes, zero),
+                      high = _mm_unpackhi_epi8(bytes, zero);
+        out[i] = _mm_cvtepi32_ps(_mm_unpacklo_epi16(low, zero));
+        out[i + 1] = _mm_cvtepi32_ps(_mm_unpackhi_epi16(low, zero));
+        out[i + 2] = _mm_cvtepi32_ps(_mm_unpacklo_epi16(high, zero));
+        out[i + 3] = _mm_cvtepi32_ps(_mm_unpackhi_epi16(high, zero));
+    }
+#endif
+    for (; i < count; i++)
+        out[i] = (lanes){pixels[4 * i], pixels[4 * i + 1], pixels[4 * i + 2], pixels[4 * i + 3]};
 }
 
 /* Writes three floats and, where the next pixel or nothing will be, a fourth. */
@@ -164,11 +186,12 @@ static inline void put(float *out, lanes pixel)
 
 static void narrow_tf(float *restrict out, const lanes *restrict line, const data_image_axis *axis, int width)
 {
-    for (int x = 0; x < width; x++) {
-        const float share = axis->weights[x];
-        const lanes *pixel = line + axis->first[x];
-        const lanes left = pixel[0], right = pixel[axis->count[x] - 1];
-        put(out + 3 * x, left + (right - left) * (lanes){share, share, share, share});
+    const int32_t *first = axis->first;
+    const lanes *shares = axis->shares;
+#pragma GCC unroll 4
+    for (int x = 0; x < width; x++) { /* where there is no right pixel its share is 0 */
+        const lanes left = line[first[x]], right = line[first[x] + 1];
+        put(out + 3 * x, left + (right - left) * shares[x]);
     }
 }
 
@@ -184,11 +207,30 @@ static void narrow_antialias(float *restrict out, const lanes *restrict line, co
     }
 }
 
+#ifdef __SSE2__
+static inline __m128i mix_four(const float *top, const float *bottom, __m128 share)
+{
+    const __m128 above = _mm_loadu_ps(top), below = _mm_loadu_ps(bottom);
+    return _mm_cvttps_epi32(_mm_add_ps(above, _mm_mul_ps(_mm_sub_ps(below, above), share)));
+}
+#endif
+
 /* What lies between two values is no more than a rounding error below 0 or above 255. */
 static void mix_rows(unsigned char *restrict out, const float *restrict top, const float *restrict bottom, float share,
                      int64_t count)
 {
-    for (int64_t i = 0; i < count; i++)
+    int64_t i = 0;
+#ifdef __SSE2__
+    const __m128 shares = _mm_set1_ps(share);
+    for (; i + 16 <= count; i += 16) {
+        const __m128i low = _mm_packs_epi32(mix_four(top + i, bottom + i, shares),
+                                            mix_four(top + i + 4, bottom + i + 4, shares)),
+                      high = _mm_packs_epi32(mix_four(top + i + 8, bottom + i + 8, shares),
+                                             mix_four(top + i + 12, bottom + i + 12, shares));
+        _mm_storeu_si128((__m128i *)(out + i), _mm_packus_epi16(low, high));
+    }
+#endif
+    for (; i < count; i++)
         out[i] = (unsigned char)(int)(top[i] + (bottom[i] - top[i]) * share);
 }
 
@@ -216,7 +258,7 @@ static void make_row(data_resampler *self, int y)
     unsigned char *out = self->out + y * values;
     if (self->shape.resize == DATA_IMAGE_TF) {
         const int64_t last = first + self->rows.count[y] - 1;
-        mix_rows(out, kept_row(self, first), kept_row(self, last), self->rows.weights[y], values);
+        mix_rows(out, kept_row(self, first), kept_row(self, last), self->rows.shares[y][0], values);
         return;
     }
     const float *weights = self->rows.weights + (int64_t)y * self->rows.most;
@@ -233,7 +275,7 @@ void data_resample_row(data_resampler *self, const unsigned char *pixels)
     if (self->done == self->shape.height || row < rows->first[self->done]) /* it lies between those that are needed */
         return;
     float *kept = kept_row(self, row);
-    make_floats((float *)self->line, pixels, 4 * (columns->past - columns->from));
+    make_floats(self->line, pixels, columns->past - columns->from);
     if (self->shape.resize == DATA_IMAGE_TF)
         narrow_tf(kept, self->line, columns, self->shape.width);
     else

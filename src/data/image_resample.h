@@ -24,13 +24,16 @@ typedef struct data_image_room {
 /* At least so many elements, with whatever was there before lost. */
 int data_image_room_get(data_image_room *room, int64_t count, size_t size);
 
+typedef float data_image_lanes __attribute__((vector_size(16))); /* a pixel: red, green, blue, and one unused */
+
 /* One direction: what each pixel of the item is made of. */
 typedef struct data_image_axis {
-    int64_t from, past; /* the pixels of the source that are needed */
-    int most;           /* pixels of the source for one of the item */
-    int32_t *first;     /* of each pixel of the item: where its own start, counted from `from` */
-    int32_t *count;     /* how many there are */
-    float *weights;     /* `most` of each; for DATA_IMAGE_TF the second pixel's share */
+    int64_t from, past;       /* the pixels of the source that are needed */
+    int most;                 /* pixels of the source for one of the item */
+    int32_t *first;           /* of each pixel of the item: where its own start, counted from `from` */
+    int32_t *count;           /* how many there are */
+    float *weights;           /* DATA_IMAGE_ANTIALIAS: `most` of each */
+    data_image_lanes *shares; /* DATA_IMAGE_TF: the second pixel's share, four times */
     data_image_room memory;
 } data_image_axis;
 
@@ -39,8 +42,6 @@ typedef struct data_image_shape {
     int height, width;                   /* of the item */
     int64_t source_height, source_width; /* of the image */
 } data_image_shape;
-
-typedef float data_image_lanes __attribute__((vector_size(16))); /* a pixel: red, green, blue, and one unused */
 
 typedef struct data_resampler {
     data_image_shape shape;

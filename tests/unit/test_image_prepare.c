@@ -344,8 +344,10 @@ static void items_that_are_jpegs_are_near_the_pixels(void **state)
 static void fixed_tables_are_whole(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < 4; kind++) {
-        const data_huffman_table *table = kind < 2 ? &data_huffman_dc[kind] : &data_huffman_ac[kind - 2];
+    for (int i = 0; i < 8; i++) {
+        const int kind = i % 4;
+        const data_huffman_set *set = i < 4 ? &data_huffman_fine : &data_huffman_coarse;
+        const data_huffman_table *table = kind < 2 ? &set->dc[kind] : &set->ac[kind - 2];
         bool has[256] = {false};
         int count = 0;
         double used = 0;
@@ -353,9 +355,9 @@ static void fixed_tables_are_whole(void **state)
             count += table->counts[length];
             used += table->counts[length] / (double)(1 << length);
         }
-        for (int i = 0; i < count; i++) {
-            assert_false(has[table->values[i]]);
-            has[table->values[i]] = true;
+        for (int code = 0; code < count; code++) {
+            assert_false(has[table->values[code]]);
+            has[table->values[code]] = true;
         }
         assert_int_equal(count, kind < 2 ? 12 : 162);
         assert_true(used <= 1 - 1.0 / 65536);
