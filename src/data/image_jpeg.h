@@ -28,7 +28,7 @@ typedef struct jpeg_reader {
 
 /* ---- after setjmp(in->leave) ------------------------------------------------------------------------------------- */
 
-/* Takes the reader for another file; makes its libjpeg if it has none. */
+/* Makes a decoder for the file, which the caller destroys whatever happens. */
 void data_jpeg_begin(jpeg_reader *in, const data_image_input *input);
 /* Reads the header, and checks what it claims. */
 int data_jpeg_read_header(jpeg_reader *in, data_image *out);

@@ -51,15 +51,13 @@ void data_jpeg_begin(jpeg_reader *in, const data_image_input *input)
     in->input = input;
     in->status = SHOAL_OK;
     in->ended = in->out_of_memory = false;
-    if (!in->jpeg.mem) {
-        in->jpeg.err = jpeg_std_error(&in->errors);
-        in->errors.error_exit = on_error;
-        in->errors.emit_message = on_message;
-        in->errors.output_message = on_output;
-        jpeg_create_decompress(&in->jpeg);
-        in->progress.progress_monitor = on_progress;
-        in->jpeg.progress = &in->progress;
-    }
+    in->jpeg.err = jpeg_std_error(&in->errors);
+    in->errors.error_exit = on_error;
+    in->errors.emit_message = on_message;
+    in->errors.output_message = on_output;
+    jpeg_create_decompress(&in->jpeg);
+    in->progress.progress_monitor = on_progress;
+    in->jpeg.progress = &in->progress;
     if (input->stream)
         jpeg_stdio_src(&in->jpeg, input->stream);
     else

@@ -17,8 +17,6 @@ int data_jpeg_reader_new(jpeg_reader **out)
 
 void data_jpeg_reader_free(jpeg_reader **reader)
 {
-    if (*reader)
-        jpeg_destroy_decompress(&(*reader)->jpeg);
     base_free(reader);
 }
 
@@ -97,9 +95,6 @@ static int decode(jpeg_reader *in, data_resampler *out, data_image_shape *shape,
 int data_jpeg_resample(jpeg_reader *in, data_resampler *out, data_image_shape *shape, const data_image_input *input)
 {
     int status = decode(in, out, shape, input);
-    if (status == SHOAL_MEMORY) /* perhaps it is half made */
-        jpeg_destroy_decompress(&in->jpeg);
-    else
-        jpeg_abort_decompress(&in->jpeg);
+    jpeg_destroy_decompress(&in->jpeg); /* or the next file could use this one's tables */
     return status;
 }

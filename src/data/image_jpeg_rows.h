@@ -5,7 +5,7 @@
 #include "image.h"
 #include "image_resample.h"
 
-typedef struct jpeg_reader jpeg_reader; /* one that is all zeros has no libjpeg yet */
+typedef struct jpeg_reader jpeg_reader; /* working memory, without any state */
 
 int data_jpeg_reader_new(jpeg_reader **out);
 void data_jpeg_reader_free(jpeg_reader **reader);

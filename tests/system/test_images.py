@@ -247,6 +247,34 @@ def photographs_are_as_defined():
 
 
 @apart.test
+def the_processor_changes_nothing():
+    """libjpeg-turbo without its vector instructions, with fewer, and with all of them."""
+    paths = []
+    for i, (h, w) in enumerate(SIZES):
+        paths.append(f"{i}.jpg")
+        Image.fromarray(picture(h, w)).save(paths[-1], subsampling=i % 3, progressive=i % 2 == 1)
+    for options in ({}, {"encode": "jpeg"}, {"encode": "jpeg", "chroma": "420", "huffman": "best", "quality": 60}):
+        items = make(paths, "90x120", **options)
+        for variable in ("JSIMD_FORCENONE", "JSIMD_FORCESSE2"):
+            os.environ[variable] = "1"
+            assert make(paths, "90x120", **options) == items, (variable, options)
+            del os.environ[variable]
+
+
+@apart.test
+def memory_that_runs_out_is_told():
+    if "asan" in str(ITEMS):
+        raise apart.Skipped("the address sanitizer needs much memory itself")
+    Image.fromarray(picture(64, 64)).save("small.jpg")
+    Image.fromarray(np.zeros((6000, 6000, 3), "u1")).save("large.jpg", progressive=True, subsampling=0)
+    command = ["bash", "-c", 'ulimit -v 200000 && exec "$@"', "-", ITEMS, "8x8", "tf", "raw", "95", "fixed", "444",
+               "as-is", "large.jpg", "small.jpg"]
+    subprocess.run(command, check=True, timeout=600)
+    assert pathlib.Path("large.jpg.why").read_text() == "large.jpg: out of memory for an image"
+    assert pathlib.Path("small.jpg.item").exists()  # the same maker goes on
+
+
+@apart.test
 def bad_jpegs_end_in_a_sentence():
     bad = SHARED / "vectors" / "jpeg_bad"
     if not bad.is_dir():

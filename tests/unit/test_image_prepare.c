@@ -31,7 +31,7 @@ typedef struct file {
 /* Smooth colours with sharp edges and some noise, so that every interpolation shows. */
 static unsigned char sample_at(int y, int x, int c)
 {
-    const int noise = (int)((unsigned)(y * 7919 + x * 104729 + c * 31) * 2654435761u >> 28);
+    const int noise = (int)(((unsigned)y * 7919 + (unsigned)x * 104729 + (unsigned)c * 31) * 2654435761u >> 28);
     return (unsigned char)(((x * 3 + y * (c + 1)) / 2 + (x / 9 % 2 + y / 7 % 2) * 60 * (c + 1) + noise) & 255);
 }
 
@@ -308,6 +308,36 @@ static void makers_keep_nothing(void **state)
         free(first[i / 4][i % 4]);
     free(files[0].bytes);
     free(files[1].bytes);
+}
+
+/* Takes the quantisation (or other) tables away. */
+static void remove_segments(file *in, unsigned char marker)
+{
+    for (size_t at = 2; in->bytes[at] == 0xff && in->bytes[at + 1] != 0xda;) {
+        const size_t length = 2 + (size_t)(in->bytes[at + 2] << 8 | in->bytes[at + 3]);
+        if (in->bytes[at + 1] == marker) {
+            in->size -= length;
+            memmove(in->bytes + at, in->bytes + at + length, in->size - at);
+        } else
+            at += length;
+    }
+}
+
+/* Tables that a file lacks are not those of the file before it. */
+static void tables_are_of_one_file(void **state)
+{
+    enum { QUANTISATION = 0xdb };
+    const picture in = {.height = 16, .width = 16, .across = 1, .down = 1};
+    const data_image_recipe recipe = raw_recipe(8, 8);
+    data_image_item item;
+    file whole = make_jpeg(&in), part = make_jpeg(&in);
+    (void)state;
+    remove_segments(&part, QUANTISATION);
+    assert_true(part.size < whole.size);
+    assert_int_equal(data_image_prepare(&item, maker, &recipe, whole.bytes, whole.size, "x"), SHOAL_OK);
+    assert_int_equal(data_image_prepare(&item, maker, &recipe, part.bytes, part.size, "x"), SHOAL_INVALID);
+    free(whole.bytes);
+    free(part.bytes);
 }
 
 static void items_that_are_jpegs_are_near_the_pixels(void **state)
@@ -650,6 +680,7 @@ int main(void)
         cmocka_unit_test(only_the_crop_is_computed),
         cmocka_unit_test(antialias_keeps_what_is_even),
         cmocka_unit_test(makers_keep_nothing),
+        cmocka_unit_test(tables_are_of_one_file),
         cmocka_unit_test(items_that_are_jpegs_are_near_the_pixels),
         cmocka_unit_test(fixed_tables_are_whole),
         cmocka_unit_test(cut_off_files_are_refused),
