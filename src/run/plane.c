@@ -184,7 +184,7 @@ static int map_plane(shoal_partial *partial, const shoal_round *round, const voi
         read_row(row, model, kernel, grain, i);
         place_row(place, model, kernel, row);
         for (int k = 0; k < 2; k++)
-            out[2 * i + k] = (float)(place[k] - model->origin[k]);
+            out[2 * i + k] = (float)((place[k] - model->origin[k]) * model->wanted.scale);
     }
     return SHOAL_OK;
 }

@@ -91,7 +91,7 @@ class Plot:
 
     def near(self, places, expected):
         """Coordinates have two digits after the point, of about 600 pixels."""
-        slack = 0.01 * np.abs([self.across[0], self.up[0]]) + 1e-9
+        slack = 0.01 * np.abs([self.across[0], self.up[0]]) * 1.01
         return places.shape == expected.shape and (np.abs(places - expected) <= slack).all()
 
 
@@ -159,6 +159,20 @@ def more_columns_are_seen_by_principal_components():
             assert plot.near(plot.centres, (np.load("c.npy") - mean) @ directions.T)
         shoal("predict", "m.safetensors", "x.npy", "--plot", "again.svg")
         assert content("again.svg") == content("p.svg"), more
+
+
+@apart.test
+def extreme_values_are_drawn():
+    for scale in (1e100, 1e-100):
+        X = blobs(columns=4)
+        np.save("x.npy", X * scale)
+        for more in ([], ["--plot-columns", "1,2"]):
+            shoal("kmeans", "x.npy", "-k", 3, "--plot", "p.svg", "--labels", "l.npy", *more)
+            plot, labels = Plot("p.svg"), np.load("l.npy")
+            mean, directions, _ = components(X)
+            expected = X[:, :2] if more else (X - mean) @ directions.T
+            for group in range(3):
+                assert plot.near(plot.dots[COLOURS[group]], expected[labels == group] * scale), (scale, more, group)
 
 
 @apart.test
