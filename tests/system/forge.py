@@ -18,13 +18,14 @@ import struct
 import nobody  # so that no run is in the history of whoever runs this
 
 FRAME_BYTES = 48
-KMEANS_PHASES = ["range", "spread", "weigh", "fetch", "judge", "sample", "lloyd", "relocate", "label"]
+KMEANS_PHASES = ["range", "spread", "weigh", "fetch", "judge", "sample", "lloyd", "relocate", "label", "draw", "tally"]
 
 # The words of models, in the order of the structs they are named after.
-KMEANS_MODEL = """phase k columns rows start empty iterations runs seed tolerance weighted predicting distances prescale
-    scale weight_scale weight_inverse weight_most variance square_total distance_most weight_total wide run filled
-    iteration memo_round converged stopping objective_most finishing runs_done best_run best_iterations best_converged
-    best_objective extra_bytes""".split()
+KMEANS_MODEL = """phase k columns rows start empty iterations runs seed tolerance weighted predicting
+    distances metric prescale scale weight_scale weight_inverse weight_most variance square_total
+    distance_most weight_total wide run filled iteration memo_round converged stopping objective_most
+    finishing runs_done best_run best_iterations best_converged best_objective trials trial tried sample
+    sampled searching rule chosen between away extra_bytes""".split()
 SEARCH = "parameters history iterations gradient_tolerance change_tolerance l1 l1_first l1_count".split()
 LINE = """slope step best_step best_value best_slope other_step other_value other_slope width width_before wall
     evaluations bracketed settled again""".split()
@@ -166,7 +167,7 @@ class Reader:
 
 
 def read_round(reader, learner, start="round."):
-    for name in ("number", "phase", "step", "steps", "objective", "change"):
+    for name in ("number", "phase", "step", "steps", "k", "objective", "change"):
         reader.take(start + name, "text" if name == "phase" else "i64")
     for i in range(reader.take(start + "layout.cells", "u8")):
         cell = f"{start}layout.cell[{i}]."
@@ -212,7 +213,7 @@ def read_trailer(reader):
         for name, kind in (("name", "text"), ("seconds", "i64"), ("rounds", "i64")):
             reader.take(f"trailer.phase[{i}].{name}", kind)
     for i in range(reader.take("trailer.steps")):
-        for name in ("number", "step", "steps", "objective", "change", "seconds", "phase"):
+        for name in ("number", "step", "steps", "k", "objective", "change", "seconds", "phase"):
             reader.take(f"trailer.step[{i}].{name}", "text" if name == "phase" else "i64")
 
 
@@ -265,7 +266,7 @@ def make_trailer(worker, pieces):
               *([name, "i64", 0] for name in ("seconds", "doubled", *(f"counter[{i}]" for i in range(4)))),
               ["phases", "u32", 1], ["phase[0].name", "text", b"scan"], ["phase[0].seconds", "i64", bits(0.25)],
               ["phase[0].rounds", "i64", 1], ["steps", "i64", 1],
-              *([f"step[0].{name}", "i64", 0] for name in "number step steps objective change seconds".split()),
+              *([f"step[0].{name}", "i64", 0] for name in "number step steps k objective change seconds".split()),
               ["step[0].phase", "text", b"scan"]]
     return Fields([f"trailer.{name}", kind, value] for name, kind, value in fields)
 
@@ -330,7 +331,7 @@ def make_round(learner, words, rest, cells):
     """Round 0 of a learner that has one round only."""
     names = MODELS[learner]
     fields = [["number", "i64", 0], ["phase", "text", b"run"], ["step", "i64", 0], ["steps", "i64", 1],
-              ["objective", "i64", bits(math.nan)], ["change", "i64", bits(math.nan)],
+              ["k", "i64", 0], ["objective", "i64", bits(math.nan)], ["change", "i64", bits(math.nan)],
               ["layout.cells", "u8", len(cells)]]
     for i, (name, kind, count, size) in enumerate(cells):
         fields += [[f"layout.cell[{i}].name", "text", name], [f"layout.cell[{i}].kind", "u8", kind],

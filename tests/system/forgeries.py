@@ -287,7 +287,7 @@ def spec_forgeries(real):
 
 # ---- models --------------------------------------------------------------------------------------------------------
 
-FOR_PEOPLE = ("round.step", "round.objective", "round.change", "round.phase")
+FOR_PEOPLE = ("round.step", "round.k", "round.objective", "round.change", "round.phase")
 
 
 def truth_of(real):

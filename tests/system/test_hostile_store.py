@@ -54,6 +54,7 @@ JOBS = {  # that are submitted as anyone would
     "parallel": ["kmeans", "rows.csv", *KMEANS, "--init", "parallel"],
     "random": ["kmeans", "rows.csv", *KMEANS, "--init", "random", "--weights", "weights.csv"],
     "given": ["kmeans", "rows.csv", *KMEANS, "--init", "given.csv"],
+    "several": ["kmeans", "rows.csv", "-k", "2,3", "--iterations", "2", "--sample", "40"],
     "wide": ["kmeans", "wide.csv", *KMEANS, "--init", "random", "--empty", "split"],
     "binary": ["logistic", "binary.csv", *STEPS],
     "softmax": ["logistic", "three.csv", *STEPS, "--weights", "weights.csv"],
