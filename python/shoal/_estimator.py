@@ -63,18 +63,23 @@ class Estimator(_sklearn.BaseEstimator):
             raise ValueError(f"kernel must be the name of a kernel set or None, not {self.kernel!r}")
         return {name: value for name, value in (("threads", threads), ("kernel", self.kernel)) if value is not None}
 
-    def _more_options(self) -> dict[str, Any]:
+    def _more_options(self, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Those of the parameter `options`; none is one of our `own`."""
         if self.options is None:
             return {}
         if not isinstance(self.options, Mapping) or not all(isinstance(name, str) for name in self.options):
             raise ValueError(f"options must be a dict of options of the program by their names, not {self.options!r}")
+        for name in self.options:
+            if name.replace("_", "-") in (own or {}) or name.replace("-", "_") in self.get_params(deep=False):
+                raise ValueError(f"options has {name!r}, which a parameter of {type(self).__name__} or fit says")
         return {name.replace("_", "-"): value for name, value in self.options.items()}
 
     def _learn(self, rows: _validate.Rows, options: Mapping[str, Any], take: Callable[[Result], Any], *,
                weights: Any = None, progress: Any = None, **given: Any) -> Any:
         """Runs the learner; what `take` makes of the Result."""
         workers = [self.workers] if isinstance(self.workers, str) else self.workers
-        more: dict[str, Any] = {**options, **self._place(), "data": rows.path, **self._more_options()}
+        own = {**options, **self._place(), "data": rows.path}
+        more: dict[str, Any] = {**own, **self._more_options(own)}
         if workers is not None:
             from shoal import _program
             more["workers"], given["program"] = list(map(str, workers)), _program.find()

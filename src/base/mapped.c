@@ -114,11 +114,31 @@ static void install(void)
     sigaction(SIGBUS, &ours, NULL);
 }
 
+/* ---- forks ------------------------------------------------------------------------------------------------------- */
+
+/* A fork copies the lock as it is: one that another thread held would be held in the child for ever. */
+static void take_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void give_lock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void prepare_for_forks(void)
+{
+    (void)pthread_atfork(take_lock, give_lock, give_lock); /* without memory for it a fork is as it was */
+}
+
 /* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
 /* With the handler in its place. */
 static int take_entry(base_mapped **out)
 {
+    static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+    pthread_once(&prepared, prepare_for_forks);
     pthread_mutex_lock(&lock);
     install();
     *out = unused;

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "kernel/kernel.h"
+#include "learn/standardise.h"
 #include "function.h"
 #include "load.h"
 #include "outputs.h"
@@ -90,6 +91,22 @@ int run_check(const shoal_request *request)
     return status == SHOAL_OK ? run_trace_check(&request->trace) : status;
 }
 
+/* Values in memory, which are in the units of the data as those of a file are. */
+static int take_start(shoal_outcome *outcome, const learn_rows *rows)
+{
+    const shoal_request *request = outcome->request;
+    const size_t count = (size_t)request->start_rows * (size_t)request->start_columns;
+    if (request->start_columns != outcome->columns)
+        return shoal_fail(SHOAL_INVALID, "a start of %lld columns, but %s has %lld", (long long)request->start_columns,
+                          outcome->data_name, (long long)outcome->columns);
+    int status = base_alloc(&outcome->start[0], count, sizeof *outcome->start[0], "the start");
+    if (status < 0)
+        return status;
+    memcpy(outcome->start[0], request->start, count * sizeof *outcome->start[0]);
+    learn_standardise_values(outcome->start[0], request->start_rows, rows->schema);
+    return request->face->start_from(outcome->config, outcome->start[0], request->start_rows);
+}
+
 /* What the run starts from: values in memory, or a file. */
 static int settle(shoal_outcome *outcome)
 {
@@ -98,11 +115,8 @@ static int settle(shoal_outcome *outcome)
     const char *option = NULL, *start = request->face->start_file
                                             ? request->face->start_file(&option, request->config, &request->inputs)
                                             : NULL;
-    if (request->start && request->start_columns != outcome->columns)
-        return shoal_fail(SHOAL_INVALID, "a start of %lld columns, but %s has %lld", (long long)request->start_columns,
-                          outcome->data_name, (long long)outcome->columns);
     if (request->start)
-        return request->face->start_from(outcome->config, request->start, request->start_rows);
+        return take_start(outcome, &rows);
     int status = run_ranks_can_read(option, start);
     if (status == SHOAL_OK && request->face->settle)
         status = request->face->settle(outcome->config, outcome->start, &request->inputs, &rows);

@@ -197,6 +197,13 @@ def test_files():
     scaled = KMeans(3, random_state=0, options={"standardise": True}).fit("turned.csv")
     check("centres in the units of X", np.allclose([X[:, ::-1][scaled.labels_ == k].mean(axis=0) for k in range(3)],
                                                    scaled.cluster_centers_))
+    start = X[[5, 77, 201], ::-1]
+    np.save("start.npy", start)
+    run_program("kmeans", "turned.csv", "--init", "start.npy", "--standardise", "--labels", "l.npy", "--centres",
+                "c.npy", "--force")
+    given = KMeans(3, init=start, options={"standardise": True}).fit("turned.csv")
+    check("given centres are in the units of X, too", given.labels_.tobytes() == np.load("l.npy").tobytes() and
+          given.cluster_centers_.tobytes() == np.load("c.npy").tobytes())
     check("distances of files", scaled.transform("turned.csv").tobytes() ==
           scaled.transform(Frame(X[:, ::-1], NAMES[::-1])).tobytes() and
           (scaled.predict("trees.csv") == scaled.labels_).all())
@@ -350,6 +357,7 @@ def test_forks():
             check(f"a forked process{' during a fit' * other}", status == 0, status)
     stop.set()
     busy.join()
+    fork_inside_hdf5()
     done = run_python("""
         import multiprocessing
         import numpy as np
@@ -363,6 +371,41 @@ def test_forks():
         print('fine')
     """)
     check("multiprocessing", done.stdout == "fine\n", done.stdout + done.stderr)
+
+
+def fork_inside_hdf5():
+    """libhdf5 does not survive a fork in the middle of a call: the child is told, and does not wait for ever."""
+    made = run_python("""
+        import h5py
+        import numpy as np
+        h5py.File("rows.h5", "w")["x"] = np.random.default_rng(0).normal(size=(2000, 8))
+    """, cwd=folder)
+    if made.returncode != 0:
+        return skipped("forks while HDF5 files are read", made.stderr[-100:])
+    KMeans(2, random_state=0).fit("rows.h5")
+    ends, stop = set(), threading.Event()
+
+    def read_on():
+        while not stop.is_set():
+            KMeans(2, random_state=0, max_iter=1).fit("rows.h5")
+    busy = [threading.Thread(target=read_on) for _ in range(2)]
+    for thread in busy:
+        thread.start()
+    for _ in range(30):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            try:
+                KMeans(2, random_state=0).fit("rows.h5")
+                os._exit(0)
+            except shoal.Error as error:
+                os._exit(3 if "can't be read here: this process was forked while" in str(error) else 4)
+        ends.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    stop.set()
+    for thread in busy:
+        thread.join()
+    check("forks while HDF5 files are read", ends and ends <= {0, 3}, ends)
+    return None
 
 
 def test_threads():
@@ -503,6 +546,10 @@ def test_refused():
         ("an option", ValueError, "^logistic has no option 'fromage'",
          lambda: LogisticRegression(options={"fromage": 1}).fit(X, NUMBERS)),
         ("options", ValueError, "^options must be a dict", lambda: KMeans(options=["a"]).fit(X)),
+        ("an option that is a parameter", ValueError, "^options has 'max_iter', which a parameter of KMeans or fit say",
+         lambda: KMeans(options={"max_iter": 3}).fit(X)),
+        ("a parameter by its name in the program", ValueError, "^options has 'clusters', which a parameter of KMeans",
+         lambda: KMeans(options={"clusters": 3}).fit(X)),
         ("workers", ValueError, "'lokal:2' is not one of N, local:N, ", lambda: KMeans(workers="lokal:2").fit(X)),
         ("penalty", ValueError, "^penalty must be one of 'l2', 'l1', 'elasticnet', None, not 'l3'$",
          lambda: LogisticRegression("l3").fit(X, NUMBERS)),

@@ -127,6 +127,44 @@ static void test_threads_that_read_what_is_gone(void **state)
     }
 }
 
+static atomic_bool has_forked;
+
+static void *map_on_and_on(void *file)
+{
+    while (!atomic_load(&has_forked)) {
+        base_mapped *mapped = map_whole(*(int *)file);
+        base_mapped_close(&mapped);
+    }
+    return NULL;
+}
+
+/* A child finds the lock free, whatever the threads of its parent were doing. */
+static void test_forks_while_threads_map(void **state)
+{
+    (void)state;
+    enum { THREADS = 3, FORKS = 400, SECONDS = 60 };
+    pthread_t thread[THREADS];
+    int file = make_file(), status = 0;
+    atomic_store(&has_forked, false);
+    for (int k = 0; k < THREADS; k++)
+        assert_int_equal(pthread_create(&thread[k], NULL, map_on_and_on, &file), 0);
+    for (int i = 0; i < FORKS && status == 0; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(SECONDS); /* it would wait for ever */
+            base_mapped *mapped = map_whole(file);
+            _exit(count_ones(mapped) == PAGES * page_bytes() ? 0 : 1);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+    }
+    atomic_store(&has_forked, true);
+    for (int k = 0; k < THREADS; k++)
+        pthread_join(thread[k], NULL);
+    close(file);
+    assert_int_equal(status, 0);
+}
+
 static void test_what_cannot_be_mapped(void **state)
 {
     (void)state;
@@ -245,8 +283,8 @@ static void test_what_others_handle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_others_handle), cmocka_unit_test(test_a_file_that_stays),
-        cmocka_unit_test(test_a_file_that_shrinks), cmocka_unit_test(test_threads_that_read_what_is_gone),
-        cmocka_unit_test(test_what_cannot_be_mapped)};
+        cmocka_unit_test(test_what_others_handle),      cmocka_unit_test(test_a_file_that_stays),
+        cmocka_unit_test(test_a_file_that_shrinks),     cmocka_unit_test(test_threads_that_read_what_is_gone),
+        cmocka_unit_test(test_forks_while_threads_map), cmocka_unit_test(test_what_cannot_be_mapped)};
     return cmocka_run_group_tests_name("mapped", tests, NULL, NULL);
 }

@@ -67,8 +67,34 @@ static bool load(void)
     return loaded;
 }
 
+/* A child that was forked while another thread was inside the library has it in whatever state that was, and nobody who
+ * would give the lock back. */
+static bool forked_inside;
+
+static void see_whether_inside(void)
+{
+    if (pthread_mutex_trylock(&lock) != 0) {
+        forked_inside = true; /* in its own children, too */
+        lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    } else {
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+static void prepare_for_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, see_whether_inside); /* without memory for it a fork is as it was */
+}
+
 int hdf5_begin(const hdf5_library **out, const char *path)
 {
+    static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+    pthread_once(&prepared, prepare_for_forks);
+    if (forked_inside)
+        return shoal_fail(SHOAL_SYSTEM,
+                          "%s can't be read here: this process was forked while another thread was reading an HDF5 "
+                          "file, and libhdf5 does not survive that; start processes by spawn, or read it before",
+                          path);
     pthread_mutex_lock(&lock);
     if (!loaded && !load()) {
         pthread_mutex_unlock(&lock);
