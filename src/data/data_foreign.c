@@ -128,6 +128,27 @@ static bool is_faiss(const unsigned char *head, size_t size)
     return false;
 }
 
+/* Files of the kind that MP4 began have a brand; those of images are a few. */
+static bool has_brand(const unsigned char *head, size_t size, const char *const *brands)
+{
+    if (size < 12 || memcmp(head + 4, "ftyp", 4) != 0)
+        return false;
+    for (; *brands; brands++)
+        if (memcmp(head + 8, *brands, strlen(*brands)) == 0)
+            return true;
+    return false;
+}
+
+static bool is_heic(const unsigned char *head, size_t size)
+{
+    return has_brand(head, size, (const char *const[]){"hei", "hev", "mif1", "msf1", NULL});
+}
+
+static bool is_avif(const unsigned char *head, size_t size)
+{
+    return has_brand(head, size, (const char *const[]){"avif", "avis", NULL});
+}
+
 static bool is_mp4(const unsigned char *head, size_t size)
 {
     return size >= 12 && memcmp(head + 4, "ftyp", 4) == 0;
@@ -190,7 +211,13 @@ static const data_foreign kinds[] = {
     {"a FLAC sound", MARK("fLaC"), .how = NULL},
     {"an Ogg file", MARK("OggS"), .how = NULL},
     {"an MP3 sound", MARK("ID3"), .how = NULL},
-    {"an MP4 video or a HEIF image", .test = is_mp4, .how = NULL},
+    {"a HEIC image", .test = is_heic, .how = NULL},
+    {"an AVIF image", .test = is_avif, .how = NULL},
+    {"an MP4 video", .test = is_mp4, .how = NULL},
+    {"a JPEG 2000 image", MARK("\0\0\0\x0cjP  \r\n\x87\n"), .how = PICTURE},
+    {"a JPEG 2000 image", MARK("\xff\x4f\xff\x51"), .how = PICTURE},
+    {"a JPEG XL image", MARK("\0\0\0\x0cJXL \r\n\x87\n"), .how = NULL},
+    {"a Photoshop document", MARK("8BPS\0"), .how = PICTURE},
     {"a tar archive", .test = is_tar, .how = UNPACK("tar xf @")},
     {"a 7z archive", MARK("7z\xbc\xaf\x27\x1c"), .how = UNPACK("7z x @")},
     {"a RAR archive", MARK("Rar!\x1a\x07"), .how = UNPACK("unrar x @")},
@@ -240,6 +267,12 @@ static const data_foreign *find_kind(const unsigned char *head, size_t size)
         if (is_kind(&kinds[i], head, size, binary))
             return &kinds[i];
     return NULL;
+}
+
+const char *data_foreign_name(const unsigned char *head, size_t size)
+{
+    const data_foreign *kind = find_kind(head, size);
+    return kind ? kind->name : NULL;
 }
 
 /* ---- zip files --------------------------------------------------------------------------------------------------- */

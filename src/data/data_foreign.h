@@ -12,6 +12,8 @@ extern const data_foreign data_foreign_zip; /* a zip file of anything */
 const data_foreign *data_foreign_of_member(const char *name, size_t bytes);
 /* SHOAL_INVALID: what it is, what is read instead, how to get there. */
 int data_foreign_fail(const char *path, const data_foreign *kind);
+/* What a file with these first bytes is, with its article; NULL when nobody knows.  Images are among them. */
+const char *data_foreign_name(const unsigned char *head, size_t size);
 /* The formats that are read, for messages: "npy, npz, ... or text". */
 #define DATA_FORMATS_READ "npy, npz, HDF5, MATLAB, IDX, .fvecs, svmlight and text"
 

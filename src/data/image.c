@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "data_foreign.h"
 #include "image_kind.h"
 
 int data_image_set_size(data_image *out, const data_image_input *input, uint64_t height, uint64_t width)
@@ -30,11 +31,11 @@ int data_image_set_size(data_image *out, const data_image_input *input, uint64_t
 
 int data_image_fail_foreign(const unsigned char *head, size_t size, const char *path, const char *neither)
 {
-    const char *kind = data_image_foreign(head, size);
+    const char *kind = data_foreign_name(head, size < DATA_IMAGE_HEAD ? size : DATA_IMAGE_HEAD);
     if (size == 0)
         return shoal_fail(SHOAL_INVALID, "%s: the file is empty", path);
     if (kind)
-        return shoal_fail(SHOAL_INVALID, "%s: %s, %s", path, kind, neither);
+        return shoal_fail(SHOAL_INVALID, "%s: %s: it is %s", path, neither, kind);
     return shoal_fail(SHOAL_INVALID, "%s: %s", path, neither);
 }
 

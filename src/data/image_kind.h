@@ -6,10 +6,8 @@
 
 typedef enum data_image_kind { DATA_IMAGE_OTHER, DATA_IMAGE_PNG_FILE, DATA_IMAGE_JPEG_FILE } data_image_kind;
 
-enum { DATA_IMAGE_HEAD = 64 /* so many first bytes tell, or all of a shorter file */ };
+enum { DATA_IMAGE_HEAD = 512 /* so many first bytes tell, or all of a shorter file */ };
 
 data_image_kind data_image_kind_of(const unsigned char *head, size_t size);
-/* "a GIF image", "an HTML page", ...; NULL for what nobody knows. */
-const char *data_image_foreign(const unsigned char *head, size_t size);
 
 #endif

@@ -172,8 +172,8 @@ def other_files_are_named_as_what_they_are():
             image.save(name, format)
         except (KeyError, OSError):  # a Pillow without it
             continue
-        says[name] = f"{name}: {kind}, neither PNG nor JPEG"
-    for name, data, text in (("e.jpg", b"<!DOCTYPE html><html>404", "an HTML page"),
+        says[name] = f"{name}: neither PNG nor JPEG: it is {kind}"
+    for name, data, text in (("e.jpg", b"<!DOCTYPE html><html>404", "neither PNG nor JPEG: it is a page of HTML"),
                              ("f.jpg", b"", "the file is empty"), ("g.jpg", b"nothing", "neither PNG nor JPEG")):
         pathlib.Path(name).write_bytes(data)
         says[name] = f"{name}: {text}"

@@ -485,9 +485,9 @@ static void other_files_are_named(void **state)
         const char *bytes, *says;
     } cases[] = {
         {0, "", "the file is empty"},
-        {10, "GIF89a\1\0\1\0", "a GIF image, neither PNG nor JPEG"},
+        {10, "GIF89a\1\0\1\0", "neither PNG nor JPEG: it is a GIF image"},
         {16, "RIFF\4\0\0\0WEBPVP8 ", "a WebP image"},
-        {14, "BM\x46\0\0\0\0\0\0\0\x36\0\0\0", "a BMP image"},
+        {18, "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0", "a BMP image"},
         {8, "II*\0\10\0\0\0", "a TIFF image"},
         {8, "MM\0*\0\0\0\10", "a TIFF image"},
         {16,
@@ -502,9 +502,9 @@ static void other_files_are_named(void **state)
          "\0\0\0\x18"
          "ftypavif\0\0\0\0",
          "an AVIF image"},
-        {15, "<!DOCTYPE html>", "an HTML page"},
-        {9, "\xef\xbb\xbf\n<HTML", "an HTML page"},
-        {5, "<svg ", "an SVG image"},
+        {15, "<!DOCTYPE html>", "a page of HTML"},
+        {9, "\xef\xbb\xbf\n<HTML", "a page of HTML"},
+        {5, "<svg ", "an XML file"},
         {5, "%PDF-", "a PDF document"},
         {4, "what", "here.jpg: neither PNG nor JPEG"},
         {2, "BM", "here.jpg: neither PNG nor JPEG"},
