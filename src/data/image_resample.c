@@ -138,13 +138,14 @@ int data_resample_begin(data_resampler *self, const data_image_shape *shape)
         status = data_image_room_get(&self->ring_memory, (self->rows.most + 1) * row_floats(shape), sizeof *self->ring);
     if (status == SHOAL_OK)
         status = data_image_room_get(&self->out_memory, (int64_t)shape->height * shape->width, 3);
+    if (status < 0)
+        return status;
     self->line = self->line_memory.block;
+    self->line[columns] = (lanes){0};
     self->sum = self->ring_memory.block;
     self->ring = self->sum + row_floats(shape);
     self->out = self->out_memory.block;
-    if (status == SHOAL_OK)
-        self->line[columns] = (lanes){0};
-    return status;
+    return SHOAL_OK;
 }
 
 void data_resample_release(data_resampler *self)
