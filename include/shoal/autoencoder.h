@@ -41,7 +41,7 @@ typedef struct shoal_autoencoder_config {
 } shoal_autoencoder_config;
 
 /* Tensors: encoder.weight (hidden x columns), encoder.bias, decoder.weight (columns x hidden; not when tied),
- * decoder.bias, activity (the mean activation of each hidden unit), all float64.  Numbers, beside those of every
+ * decoder.bias, activity (the mean activation of each hidden unit), all float64.  Numbers, besides those of every
  * gradient learner: error, decay, divergence, whose sum is the objective, and scale, shift: a value v of the data is v
  * * scale + shift to the network. */
 SHOAL_API extern const shoal_algorithm shoal_autoencoder;

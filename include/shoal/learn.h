@@ -44,7 +44,7 @@ typedef struct shoal_cell {
 
 enum { SHOAL_CELLS_MOST = 12 };
 
-/* What a round's partial holds, and what it keeps beside each row between rounds. */
+/* What a round's partial holds, and what it keeps with each row between rounds. */
 typedef struct shoal_layout {
     int cells;
     shoal_cell cell[SHOAL_CELLS_MOST];

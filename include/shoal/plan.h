@@ -32,7 +32,7 @@ typedef struct shoal_pace {
     double row;    /* per row, whatever it holds: its memo, loop overhead */
 } shoal_pace;
 
-/* A store as workers find it, and what happens to workers beside it. */
+/* A store as workers find it, and what happens to workers that use it. */
 typedef struct shoal_site {
     double get, put;             /* latency of a small blob */
     double wait;                 /* from a put until a waiting worker is told */

@@ -138,7 +138,7 @@ class LogisticRegression(Classifier):
         for label, factor in dict(self.class_weight or {}).items():
             at = np.flatnonzero(labels.classes == label)
             if len(at) == 0:
-                raise ValueError(f"class_weight has a weight for {label!r}, which is no class of y")
+                raise ValueError(f"class_weight has a weight for {label!r}, which is not a class of y")
             factors[at] = factor
         return factors
 

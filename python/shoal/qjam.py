@@ -199,7 +199,7 @@ class Master:
     ssh: the command to use instead of ssh, such as 'ssh -F FILE'; the variable SHOAL_SSH does the same
     python: the Python to use on the workers; None is python3, or this very one when all workers are of this machine
     send: more files and modules that mapfunc needs there
-    timeout: the most seconds that mapfunc may take for a slice; None for ever
+    timeout: the most seconds that mapfunc may take for a slice; None for no limit
     slice_rows: rows of a slice; None chooses by the shape of the data set
     verbose: whether progress is shown; None does so in a terminal and in a notebook
 
@@ -345,7 +345,7 @@ class Crews:
     def take(self, options, files, dataset):
         """One that fits and nobody uses now; give it back."""
         if self.owner != os.getpid():
-            self.__init__()  # forked: those of the other process are not ours, and its lock may be held for ever
+            self.__init__()  # forked: those of the other process are not ours, and its lock may be held forever
         with self.lock:
             for crew in self.crews:
                 if not crew.is_busy and crew.fits(options, files, dataset):

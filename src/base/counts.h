@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* More are refused: what is done for each of them would take for ever. */
+/* More are refused: what is done for each of them would take forever. */
 enum { BASE_COUNTS_MOST = 60 };
 
 typedef struct base_counts {

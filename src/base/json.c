@@ -105,7 +105,7 @@ static int take_option(void *settings, const shoal_option *table, const shoal_op
     if (text_kind && given)
         return shoal_options_set(settings, table, option->name, given);
     return *text ? shoal_options_set(settings, table, option->name, text)
-                 : shoal_fail(SHOAL_BROKEN, "--%s is not what it should be", option->name);
+                 : shoal_fail(SHOAL_BROKEN, "--%s has a value of the wrong kind", option->name);
 }
 
 int base_json_take_options(void *settings, const shoal_option *table, const json_t *object)

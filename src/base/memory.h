@@ -54,10 +54,10 @@ int64_t base_memory_total(void);
  * allow. */
 int64_t base_memory_limit(void);
 int64_t base_memory_limit_of_groups(const char *root, const char *membership);
-/* What each of so many processes of this machine may use when nobody says: their part of three quarters of that limit,
+/* What each of that many processes of this machine may use by default: its share of three quarters of that limit,
  * and 256 MiB at least. */
 int64_t base_memory_share(int64_t processes);
-/* From now on an allocation fails that would make this process hold more than so many bytes by these functions;
+/* From now on an allocation fails that would make this process hold more than that many bytes by these functions;
  * INT64_MAX: any.  The last line of defence of a program that does what others ask of it. */
 void base_memory_hold(int64_t most);
 /* The most memory this program has had resident, mapped files included; -1 when the system does not tell. */

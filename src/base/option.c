@@ -184,13 +184,21 @@ static spelling spell_letter(char letter)
     return out;
 }
 
+/* A limit as a user would write it: sizes that are whole MiB as such. */
+static void print_limit(char *out, size_t size, const shoal_option *option, double limit)
+{
+    bool mebibytes = option->kind == SHOAL_OPTION_BYTES && limit >= 0x1p20 && fmod(limit, 0x1p20) == 0;
+    snprintf(out, size, "%.15g%s", mebibytes ? limit / 0x1p20 : limit, mebibytes ? "MiB" : "");
+}
+
 static int check_range(const shoal_option *option, const char *called, double value, const char *text)
 {
-    if (value < option->least)
-        return shoal_fail(SHOAL_USAGE, "%s must be at least %.15g, not %s", called, option->least, text);
-    if (option->most > option->least && value > option->most)
-        return shoal_fail(SHOAL_USAGE, "%s must be at most %.15g, not %s", called, option->most, text);
-    return SHOAL_OK;
+    bool low = value<option->least, high = option->most> option->least && value > option->most;
+    char limit[40];
+    if (!low && !high)
+        return SHOAL_OK;
+    print_limit(limit, sizeof limit, option, low ? option->least : option->most);
+    return shoal_fail(SHOAL_USAGE, "%s must be at %s %s, not %s", called, low ? "least" : "most", limit, text);
 }
 
 static int assign_flag(bool *field, const char *called, const char *text)
@@ -214,7 +222,7 @@ static int assign_whole(int64_t *field, const shoal_option *option, const char *
         if (bytes)
             return shoal_fail(SHOAL_USAGE, "%s: '%s' is not a size such as 4096, 64MB or 1.5GiB", called, text);
         if (!base_parse_real(&real, text))
-            return shoal_fail(SHOAL_USAGE, "%s: %s is not a number", called, *text ? text : "''");
+            return shoal_fail(SHOAL_USAGE, "%s: '%s' is not a number", called, text);
         return shoal_fail(SHOAL_USAGE, real == floor(real) ? "%s: %s is too large" : "%s: %s is not a whole number",
                           called, text);
     }
@@ -242,7 +250,7 @@ static int assign_real(double *field, const shoal_option *option, const char *ca
 {
     double value = 0;
     if (!base_parse_real(&value, text))
-        return shoal_fail(SHOAL_USAGE, "%s: %s is not a number", called, *text ? text : "''");
+        return shoal_fail(SHOAL_USAGE, "%s: '%s' is not a number", called, text);
     int status = check_range(option, called, value, text);
     if (status == SHOAL_OK)
         *field = value;
@@ -360,6 +368,28 @@ static const struct alias {
 };
 enum { ALIASES = sizeof aliases / sizeof *aliases };
 
+/* Values that people know from scikit-learn. */
+static const struct value_alias {
+    const char *option, *text, *means;
+} value_aliases[] = {
+    {"init", "k-means++", "kmeans++"},
+    {"init", "k-means||", "parallel"},
+    {"init", "kmeans||", "parallel"},
+};
+enum { VALUE_ALIASES = sizeof value_aliases / sizeof *value_aliases };
+
+/* What to say of options that other programs have and these commands don't: where the command has the option `has`. */
+static const struct hint {
+    const char *typed, *has, *text;
+} hints[] = {
+    {"labels", "target", "known labels are given with --target FILE"},
+    {"output", "labels", "each result has an option of its own, such as --labels FILE"},
+    {"out", "labels", "each result has an option of its own, such as --labels FILE"},
+    {"C", "l2", "--l2 is 1 / C"},
+    {"verbose", "quiet", "progress is shown on a terminal, and a summary at the end, unless --quiet is given"},
+};
+enum { HINTS = sizeof hints / sizeof *hints };
+
 /* Whether the first `length` characters of what was typed are this name; max_iter is max-iter. */
 static bool is_name(const char *name, const char *typed, size_t length)
 {
@@ -436,8 +466,9 @@ static int fail_unknown(const base_option_group *groups, const char *name, size_
     char typed[NAME_MOST + 1];
     snprintf(typed, sizeof typed, "%.*s", (int)(length < NAME_MOST ? length : NAME_MOST), name);
     const char *nearest = base_options_nearest(groups, typed);
-    if (strcmp(typed, "labels") == 0 && base_options_find(groups, "target", strlen("target")))
-        return shoal_fail(SHOAL_USAGE, "unknown option --labels; known labels are given with --target FILE");
+    for (int i = 0; i < HINTS; i++)
+        if (strcmp(typed, hints[i].typed) == 0 && base_options_find(groups, hints[i].has, strlen(hints[i].has)))
+            return shoal_fail(SHOAL_USAGE, "unknown option --%s; %s", typed, hints[i].text);
     if (nearest)
         return shoal_fail(SHOAL_USAGE, "unknown option --%s; did you mean --%s?", typed, nearest);
     return shoal_fail(SHOAL_USAGE, "unknown option --%s", typed);
@@ -470,6 +501,9 @@ static int set(void *settings, const target *found, const char *called, const ch
     void *own = (char *)settings + found->group->offset;
     if (found->alias && found->alias->unset && strcmp(text, found->alias->unset) == 0)
         return reset(own, found->option);
+    for (int i = 0; i < VALUE_ALIASES; i++)
+        if (strcmp(found->option->name, value_aliases[i].option) == 0 && strcmp(text, value_aliases[i].text) == 0)
+            return assign(own, found->option, called, value_aliases[i].means);
     return assign(own, found->option, called, text);
 }
 

@@ -50,7 +50,7 @@ const char *base_options_nearest(const base_option_group *groups, const char *ty
 int base_options_parse(void *settings, const base_option_group *groups, const char **words, int *word_count, int argc,
                        char *const *argv);
 
-/* How many letters of a word with so many may be wrong for another to be suggested. */
+/* How many letters may be wrong, of a word with that many, for another word to be suggested. */
 int base_typos_most(size_t letters);
 /* The one of `count` names that `text` was probably meant to be, or NULL when none is near. */
 const char *base_nearest(const char *text, const char *const *names, int count);

@@ -35,7 +35,7 @@ static void format_small_time(char *out, size_t size, double seconds)
              seconds, units[unit]);
 }
 
-/* A time in a column of so many characters: µ is one of them and two bytes. */
+/* A time in a column of that many characters: µ is one of them and two bytes. */
 static void print_time(FILE *stream, double seconds, int width)
 {
     char text[32];
@@ -57,7 +57,7 @@ static void print_machine(FILE *stream, const plan_calibration *calibration)
     cli_put_text(stream, calibration->kernel);
     fprintf(stream, ", %s\n", date);
     if (threads > 1)
-        fprintf(stream, "threads    %d do the work of %.2f\n", threads,
+        fprintf(stream, "threads    %d are %.2f times as fast as one\n", threads,
                 threads / (1 + (threads - 1) * calibration->thread_loss));
     if (calibration->busy > PLAN_BUSY_LEAST)
         fprintf(stream, "busy       %.0f%% of the processor went to other programs: intervals are wider\n",
@@ -68,8 +68,8 @@ static void print_paces(FILE *stream, const plan_calibration *calibration)
 {
     if (calibration->paces == 0)
         return;
-    fprintf(stream, "\n%-12s %-8s %12s %12s %12s %12s %12s\n", "learner", "phase", "a row", "a value", "an operation",
-            "a round", "a model's kB");
+    fprintf(stream, "\n%-12s %-8s %12s %12s %12s %12s %12s\n", "time per", "", "row", "value", "operation", "round",
+            "kB of model");
     for (int i = 0; i < calibration->paces; i++) {
         const shoal_pace *pace = &calibration->pace[i];
         fprintf(stream, "%-12s %-8s", pace->learner, pace->phase);

@@ -12,9 +12,9 @@ typedef struct settings {
 
 static const shoal_option rows[] = {
     {"nonce", 0, SHOAL_OPTION_TEXT, offsetof(settings, nonce), "HEX",
-     .help = "32 hexadecimal digits by which whoever started it knows it again"},
+     .help = "32 hexadecimal digits that identify it to the process that started it"},
     {"cache", 0, SHOAL_OPTION_TEXT, offsetof(settings, cache), "FOLDER",
-     .help = "where its workers keep rows that they fetched, or 'none'", .default_text = "~/.cache/shoal"},
+     .help = "folder where its workers cache fetched rows, or 'none'", .default_text = "~/.cache/shoal"},
     {0},
 };
 static const shoal_option *const options = rows;
@@ -35,9 +35,9 @@ static int run_agent_verb(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Serves the workers of one machine over its standard input and output. It is started there by --workers ssh:HOST "
-    "or slurm:N, never by hand: it starts as many workers as it is told to, lets them reach the store through its two "
-    "streams, and ends with them when these are closed.",
-    "docs/workers.md explains what goes over the streams and what is trusted.",
+    "or slurm:N, never by hand: it starts as many workers as it is asked for, connects them to the store through its "
+    "two streams, and exits with them when the streams are closed.",
+    "docs/workers.md explains the protocol and who trusts whom.",
     NULL,
 };
 
@@ -49,7 +49,7 @@ static const learn_example examples[] = {
 
 const cli_verb cli_agent = {
     .name = "agent",
-    .summary = "start the workers of a machine for whoever reached it",
+    .summary = "start workers on this machine, for ssh and Slurm",
     .synopsis = "--nonce HEX [--cache FOLDER]",
     .description = description,
     .examples = examples,

@@ -22,7 +22,7 @@ static const shoal_option rows[] = {
      .help = "largest number of workers to measure rounds with; 1, 2 and 4 are always tried", .fallback = "4",
      .least = 1, .most = 256},
     {"seconds", 0, SHOAL_OPTION_REAL, offsetof(settings, request.seconds), "N",
-     .help = "time for all measurements, about", .fallback = "45", .least = 1, .most = 86400},
+     .help = "approximate time for all measurements", .fallback = "45", .least = 1, .most = 86400},
     {"out", 'o', SHOAL_OPTION_TEXT, offsetof(settings, request.out), "FILE",
      .help = "file to keep measurements in (default: $XDG_CONFIG_HOME/shoal/calibration.json, or below ~/.config)"},
     {"fresh", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.fresh), NULL,
@@ -31,16 +31,16 @@ static const shoal_option rows[] = {
 };
 static const shoal_option history_rows[] = {
     {"history", 0, SHOAL_OPTION_FLAG, offsetof(settings, history), NULL,
-     .help = "measure nothing; list the runs, what was predicted and what happened"},
+     .help = "measure nothing; list past runs, with predicted and actual times"},
     {"refit", 0, SHOAL_OPTION_FLAG, offsetof(settings, refit), NULL,
-     .help = "measure nothing; fit the calibration to the runs that happened"},
+     .help = "measure nothing; fit the calibration to past runs"},
     {0},
 };
 static const shoal_option *const options = rows, *const history_options = history_rows;
 
 static const base_option_group groups[] = {
     {"Measuring", &options, 0},
-    {"Runs that happened", &history_options, 0},
+    {"Past runs", &history_options, 0},
     {"Output", &cli_print_options, offsetof(settings, print)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
@@ -114,11 +114,11 @@ static const char *const description[] = {
     "with one thread and with all; latency and bandwidth of the store; and the overhead of a round of workers that "
     "meet there. New figures replace the old ones in ~/.config/shoal/calibration.json; the rest stays.",
     "The machine should be idle. If other programs use the processor, calibrate waits a few seconds for them, then "
-    "measures processor time, says so, and makes the intervals of predictions wider. Whatever it writes to a store "
-    "is below a random name and is removed at the end. A missing folder is created; a container or bucket is not.",
-    "Every run of a learner then prints what was predicted and what happened. --history lists both, with the median "
-    "and the worst error; --refit fits the calibration to the runs that happened, whose data may be easier or harder "
-    "than generated rows.",
+    "measures processor time, says so, and makes the intervals of predictions wider. Everything it writes to a store "
+    "goes below a random name and is removed at the end. A missing folder is created; a container or bucket is not.",
+    "Every run of a learner then prints the predicted and the actual time. --history lists both, with the median and "
+    "the worst error; --refit fits the calibration to past runs, whose data may be easier or harder than generated "
+    "rows.",
     NULL,
 };
 static const learn_example examples[] = {

@@ -19,8 +19,8 @@ typedef struct settings {
 
 static const shoal_option rows[] = {
     {"workers", 0, SHOAL_OPTION_LIST, offsetof(settings, workers), "WHERE",
-     .help = "where to look, as the verbs that run on workers take it: local:N, ssh:HOST[:N],... or slurm:N; may be "
-             "given several times"},
+     .help = "places to check, as for commands that run on workers: local:N, ssh:HOST[:N],... or slurm:N; may be given "
+             "several times"},
     {"store", 0, SHOAL_OPTION_TEXT, offsetof(settings, store), "URL",
      .help = "also open this store from here and measure a round trip to it"},
     {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(settings, ssh), "COMMAND",
@@ -203,14 +203,14 @@ static int run_check(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Looks at every place that --workers names and prints a line for each: whether it can be reached and otherwise "
-    "why not, the cores and the memory that workers would have, the kernel set they would compute with, whether this "
-    "program was there already, the round trip of a request through the pipe to the store, how fast blobs go there and "
-    "come back, and the GPU.",
-    "A host behind ssh is reached just as a job would reach it, so what works here works there: the program is copied "
-    "when it is not there yet, and an agent measures with a blob of 16 MiB. Nothing stays running. Of Slurm it prints "
-    "what sinfo says: nodes times cores, and the memory of one.",
-    "It exits 1 when something can't be reached.",
+    "Tries every place that --workers names and prints a line for each: whether it can be reached, or why not; the "
+    "cores and memory that workers would have; the kernel set they would compute with; whether this program was "
+    "already there; the round-trip time of a request through the pipe to the store; how fast blobs travel each way; "
+    "and the GPU.",
+    "An ssh host is reached exactly as a job would reach it, so what works here works there: the program is copied if "
+    "it is not there yet, and an agent measures with a blob of 16 MiB. Nothing is left running. For Slurm it prints "
+    "what sinfo says: nodes times cores, and the memory of one node.",
+    "It exits with 1 if any place can't be reached.",
     NULL,
 };
 
@@ -222,7 +222,7 @@ static const learn_example examples[] = {
 
 const cli_verb cli_check = {
     .name = "check",
-    .summary = "look at the machines that workers would run on",
+    .summary = "check the machines that workers would run on",
     .synopsis = "--workers WHERE... [--store URL] [options]",
     .description = description,
     .examples = examples,

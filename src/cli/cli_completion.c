@@ -138,11 +138,15 @@ static void offer_options(const cli_verb *verb)
 
 static void offer_value(const shoal_option *option)
 {
+    static const char *const kernels[] = {"auto", "portable", "avx2", "avx512", "vnni", NULL};
     bool number = option->kind == SHOAL_OPTION_COUNT || option->kind == SHOAL_OPTION_REAL ||
                   option->kind == SHOAL_OPTION_BYTES || option->kind == SHOAL_OPTION_COUNTS;
-    puts(option->kind == SHOAL_OPTION_CHOICE || number ? ":words" : ":files");
-    for (int i = 0; option->kind == SHOAL_OPTION_CHOICE && option->choices[i]; i++)
-        offer(option->choices[i], -1, NULL);
+    const char *const *choices = option->kind == SHOAL_OPTION_CHOICE   ? option->choices
+                                 : strcmp(option->name, "kernel") == 0 ? kernels
+                                                                       : NULL;
+    puts(choices || number ? ":words" : ":files");
+    for (; choices && *choices; choices++)
+        offer(*choices, -1, NULL);
 }
 
 /* The jobs of a folder; a store that is elsewhere would make people wait for their key press. */

@@ -60,7 +60,7 @@ static const char *const convert_description[] = {"Writes the rows of IN to OUT 
                                                   "name stays.",
                                                   NULL};
 static const learn_example convert_examples[] = {
-    {"shoal data convert iris.csv iris.npy --drop-column species", "text to .npy, without the label"},
+    {"shoal data convert iris.csv iris.npy --drop-column species", "text to .npy, without the column of labels"},
     {"shoal data convert 'gen:uniform?rows=500000&cols=1000&seed=1' uniform.npy", "keep generated data"},
     {"shoal data convert data.npy /dev/stdout --format csv | sort", "rows as text for another program"},
     {NULL, NULL},

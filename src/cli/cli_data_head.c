@@ -14,7 +14,7 @@ typedef struct settings {
 } settings;
 
 static const shoal_option head_rows[] = {
-    {"count", 'n', SHOAL_OPTION_COUNT, offsetof(settings, count), "N", .help = "how many rows to print",
+    {"count", 'n', SHOAL_OPTION_COUNT, offsetof(settings, count), "N", .help = "number of rows to print",
      .fallback = "10"},
     {0},
 };
@@ -120,8 +120,8 @@ static int run_head(void *from_main, const char *const *word, int words)
 
 static const char *const description[] = {
     "Prints the first rows as text with tabs between values, below the names of the columns when the file has them. "
-    "Cells of a text file are printed as they are in it, without their quotes; values of other formats have the digits "
-    "it takes to read them back unchanged. PATH is whatever shoal data info reads.",
+    "Cells of a text file are printed as they stand, without quotes; values of other formats have as many digits as "
+    "are needed to read them back unchanged. PATH is whatever shoal data info reads.",
     NULL,
 };
 static const learn_example examples[] = {

@@ -384,12 +384,12 @@ static const char *const info_description[] = {
     "generated data, named "
     "gen:uniform?... or gen:blobs?...",
     "gen:uniform?rows=N&cols=N&seed=N has values between 0 and 1, gen:blobs?rows=N&cols=N&seed=N&centres=N&spread=X "
-    "has rows around random centres. Any row of it can be made alone, so that it takes no memory.",
+    "has rows around random centres. Any row can be generated on its own, so the data takes no memory.",
     "Dimensions beyond the second are folded: an array of shape 60000x28x28 is 60000 rows of 784 columns. '-' is "
     "standard input.",
-    "Of several files a table is printed, or with --json one object a line. One that can't be read is reported, the "
-    "others are still shown, and the exit code is 1. Of a file that holds several arrays all are listed, with the "
-    "addresses that name them: FILE:NAME.",
+    "Several files are printed as a table, or with --json as one object per line. A file that can't be read is "
+    "reported, the others are still shown, and the exit code is 1. If a file holds several arrays, all are listed with "
+    "their addresses, FILE:NAME.",
     NULL,
 };
 static const learn_example info_examples[] = {

@@ -19,19 +19,19 @@ typedef struct settings {
 static const char *const type_names[] = {"float32", "float64", NULL};
 
 static const shoal_option cutting_rows[] = {
-    {"size", 's', SHOAL_OPTION_COUNT, offsetof(settings, request.size), "N", .help = "pixels of a side of a patch",
-     .fallback = "8", .least = 1, .most = 4096},
-    {"count", 'n', SHOAL_OPTION_COUNT, offsetof(settings, request.count), "N", .help = "how many patches to cut",
+    {"size", 's', SHOAL_OPTION_COUNT, offsetof(settings, request.size), "N",
+     .help = "width and height of a patch, in pixels", .fallback = "8", .least = 1, .most = 4096},
+    {"count", 'n', SHOAL_OPTION_COUNT, offsetof(settings, request.count), "N", .help = "number of patches to cut",
      .fallback = "10000", .least = 1},
     {"seed", 0, SHOAL_OPTION_COUNT, offsetof(settings, request.seed), "N",
-     .help = "where random numbers start; the same seed and images give the same file", .fallback = "0"},
-    {"grey", 0, SHOAL_OPTION_FLAG, offsetof(settings, grey), NULL, .help = "one value a pixel, its grey: the default"},
+     .help = "random seed; the same seed and images give the same file", .fallback = "0"},
+    {"grey", 0, SHOAL_OPTION_FLAG, offsetof(settings, grey), NULL, .help = "one value per pixel (the default)"},
     {"colour", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.colour), NULL,
-     .help = "three values a pixel: red, green and blue"},
+     .help = "three values per pixel: red, green and blue"},
     {"type", 0, SHOAL_OPTION_CHOICE, offsetof(settings, request.type), "TYPE",
      .help = "type of the values: float32 or float64", .fallback = "float32", .choices = type_names},
     {"skip-broken", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.skip_broken), NULL,
-     .help = "leave out files that can't be read, and say which, instead of failing"},
+     .help = "skip files that can't be read, and list them, instead of failing"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, threads), "N",
      .help = "number of threads; never changes the result", .default_text = "all cores this process may use",
      .least = 1, .most = SHOAL_THREADS_MOST},
@@ -41,19 +41,19 @@ static const shoal_option preparing_rows[] = {
     {"normalise", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.normalise), NULL,
      .help = "short for --centre --range 0.1:0.9, which an autoencoder with logistic units needs"},
     {"centre", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.centre), NULL,
-     .help = "take its own mean from every patch"},
+     .help = "subtract each patch's own mean"},
     {"range", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.range), "LOW:HIGH",
-     .help = "clip all values at three standard deviations and map them to this range, after all else"},
+     .help = "as the last step, clip all values at three standard deviations and map them to this range"},
     {"whiten", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.whiten), NULL,
-     .help = "whiten by ZCA: neighbouring pixels lose what they have in common, and patches still look like patches"},
+     .help = "whiten by ZCA: remove the correlation between pixels, but keep patches looking like patches"},
     {"whiten-pca", 0, SHOAL_OPTION_FLAG, offsetof(settings, request.whiten_pca), NULL,
-     .help = "whiten, and leave the columns as principal components, the strongest first"},
+     .help = "whiten by PCA: the columns are principal components, the strongest first"},
     {"epsilon", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.epsilon), "E",
-     .help = "added to the variances when whitening, so that faint noise is not amplified", .default_text = "0.1"},
+     .help = "added to the variances before whitening, so that faint noise is not amplified", .default_text = "0.1"},
     {"save-whitening", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.save), "FILE.safetensors",
-     .help = "write the mean and the matrix of the whitening, and all that --use-whitening needs"},
+     .help = "write the mean and matrix of the whitening, for --use-whitening"},
     {"use-whitening", 0, SHOAL_OPTION_TEXT, offsetof(settings, request.use), "FILE.safetensors",
-     .help = "do to the patches just what was done to those that the file was saved with"},
+     .help = "process the patches exactly as those that the file was saved with"},
     {0},
 };
 static const shoal_option *const cutting_options = cutting_rows, *const preparing_options = preparing_rows;
@@ -175,7 +175,7 @@ static int run_patches(void *from_main, const char *const *word, int words)
     data_patches made;
     cli_progress progress;
     if (settings->request.colour && settings->grey)
-        return shoal_fail(SHOAL_USAGE, "--grey and --colour: only one of them");
+        return shoal_fail(SHOAL_USAGE, "--grey and --colour cannot be combined");
     cli_progress_start(&progress, settings->print.quiet);
     int status = data_patches_open(&made, &settings->request, out);
     made.options.progress = show_cutting;
@@ -197,26 +197,25 @@ static const char *const description[] = {
     "Cuts random square patches from images and writes them as rows of OUT, ready for shoal autoencoder and shoal "
     "kmeans. IMAGES are PNG and JPEG files, folders of them with all folders below, and .npy arrays: images x height x "
     "width, height x width, or one of these x 3 for colours, of uint8, uint16 or floats.",
-    "A patch is drawn from any image with the same chance, whatever its size, and from any place in it with the same "
-    "chance. Images with a side shorter than a patch are left out and counted. The same seed, options and images give "
-    "the same file on every machine, with any number of threads.",
-    "Values are shares of white, from 0 to 1; those of float arrays stay as they are. A row holds the patch line by "
-    "line, colours of a pixel together. What is transparent is laid over white; grey is 0.299 red + 0.587 green + "
-    "0.114 blue, and a JPEG's own luminance.",
+    "Every image is equally likely to give a patch, whatever its size, and so is every place in it. Images smaller "
+    "than a patch are skipped and counted. The same seed, options and images give the same file on every machine, with "
+    "any number of threads.",
+    "Values run from 0 (black) to 1 (white); those of float arrays stay as they are. A row holds the patch line by "
+    "line, with the colours of a pixel side by side. Transparent pixels are drawn on white; grey is 0.299 red + 0.587 "
+    "green + 0.114 blue, and a JPEG's own luminance.",
     "Before they are written, patches can lose their own mean (--centre), be whitened (--whiten) and be mapped to a "
-    "range (--range), in this order. --whiten takes the mean of all patches from each and makes all directions equally "
-    "strong but for --epsilon: with covariance U S U', x becomes U (S + epsilon)^-1/2 U' (x - mean).",
-    "A file that can't be read, or only in part, fails the command before anything is written; with --skip-broken "
-    "such files are left out and named. In folders files that end with .png, .jpg or .jpeg are taken, or .npy arrays "
-    "if there are no such files. Links to "
-    "files are followed there, links to folders are not.",
+    "range (--range), in this order. --whiten subtracts the mean of all patches and gives all directions the same "
+    "variance, up to --epsilon: with covariance U S U', x becomes U (S + epsilon)^-1/2 U' (x - mean).",
+    "If a file can't be read completely, the command fails before anything is written; with --skip-broken such files "
+    "are skipped and listed. In folders, files that end with .png, .jpg or .jpeg are used, or .npy arrays if there are "
+    "no such files. Links to files are followed there, links to folders are not.",
     NULL,
 };
 static const learn_example examples[] = {
-    {"shoal data patches photos patches.npy --normalise", "10,000 patches of 8 x 8 for a sparse autoencoder"},
+    {"shoal data patches photos patches.npy --normalise", "10,000 patches of 8 x 8 pixels for a sparse autoencoder"},
     {"shoal data patches photos patches.npy --colour --count 100e3 --whiten --save-whitening w.safetensors",
      "coloured and whitened"},
-    {"shoal data patches new.png more.npy --colour --use-whitening w.safetensors", "others, whitened the same way"},
+    {"shoal data patches new.png more.npy --colour --use-whitening w.safetensors", "more patches, whitened alike"},
     {NULL, NULL},
 };
 const cli_verb cli_data_patches = {

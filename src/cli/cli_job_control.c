@@ -15,16 +15,16 @@ typedef struct settings {
 } settings;
 
 static const shoal_option cancel_rows[] = {
-    {"why", 0, SHOAL_OPTION_TEXT, offsetof(settings, why), "TEXT", .help = "the reason, for those who look at the job",
-     .fallback = "by request"},
+    {"why", 0, SHOAL_OPTION_TEXT, offsetof(settings, why), "TEXT",
+     .help = "reason, shown to anyone who looks at the job", .fallback = "by request"},
     {0},
 };
 static const shoal_option remove_rows[] = {
     {"force", 'f', SHOAL_OPTION_FLAG, offsetof(settings, force), NULL,
-     .help = "remove a job even if workers are at work on it"},
+     .help = "remove a job even if it still has workers"},
     {"all-done", 0, SHOAL_OPTION_FLAG, offsetof(settings, all_done), NULL, .help = "remove all jobs that are done"},
     {"all-unstarted", 0, SHOAL_OPTION_FLAG, offsetof(settings, all_unstarted), NULL,
-     .help = "remove all jobs that have no worker and have computed no round, such as those whose hosts could not be "
+     .help = "remove all jobs that have no workers and have computed nothing, such as those whose hosts could not be "
              "reached"},
     {0},
 };
@@ -147,7 +147,7 @@ static const char *const scale_description[] = {
     NULL,
 };
 static const learn_example scale_examples[] = {
-    {"shoal job scale kmeans-4f 8", "eight workers from now on"},
+    {"shoal job scale kmeans-4f 8", "keep eight workers from now on"},
     {NULL, NULL},
 };
 const cli_verb cli_job_scale = {
@@ -163,8 +163,8 @@ const cli_verb cli_job_scale = {
     .run = run_scale,
 };
 
-static const char *const cancel_description[] = {"Cancels a job. Its workers stop, what it has found so far stays in "
-                                                 "the store, and shoal job resume continues it.",
+static const char *const cancel_description[] = {"Cancels a job. Its workers stop, its progress stays in the store, "
+                                                 "and shoal job resume continues it.",
                                                  NULL};
 static const learn_example cancel_examples[] = {
     {"shoal job cancel kmeans-4f --why 'the machines are needed'", "for now"},
@@ -183,14 +183,14 @@ const cli_verb cli_job_cancel = {
 };
 
 static const char *const remove_description[] = {
-    "Removes everything that the store has of a job: its result, its models, the rows it uploaded. A job that workers "
-    "are at work on is refused unless you give --force. If a removal is cut short, run it again.",
+    "Removes everything that the store holds for a job: its result, its models and the rows it uploaded. A job that "
+    "still has workers is refused unless you give --force. If a removal is interrupted, run it again.",
     NULL,
 };
 static const learn_example remove_examples[] = {
     {"shoal job remove kmeans-4f", "one job"},
-    {"shoal job remove --all-done --store az://acct/box/jobs", "all that are done"},
-    {"shoal job remove --all-unstarted", "all that no worker has begun"},
+    {"shoal job remove --all-done --store az://acct/box/jobs", "all jobs that are done"},
+    {"shoal job remove --all-unstarted", "all jobs that no worker has begun"},
     {NULL, NULL},
 };
 const cli_verb cli_job_remove = {

@@ -15,7 +15,7 @@ typedef struct settings {
 
 static const shoal_option print_rows[] = {
     {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL,
-     .help = "print a JSON object a line, one for each job"},
+     .help = "print one JSON object per line, one for each job"},
     {0},
 };
 static const shoal_option *const print_options = print_rows;
@@ -109,7 +109,7 @@ static int run_list(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Lists the jobs of a store, one per line: name, learner, state, round, phase, workers at work, and age. A job is "
+    "Lists the jobs of a store, one per line: name, learner, state, round, phase, active workers and age. A job is "
     "running, waiting (for workers), done, failed or cancelled.",
     NULL,
 };

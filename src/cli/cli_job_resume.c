@@ -17,10 +17,10 @@ static const shoal_option worker_rows[] = {
     {"workers", 0, SHOAL_OPTION_LIST, offsetof(settings, workers.workers), "WHERE",
      .help = "start workers: N or local:N, ssh:HOST[:N],... or slurm:N; may be given several times; 'none' waits for "
              "workers that are started elsewhere",
-     .default_text = "those that you submitted the job with"},
+     .default_text = "those the job was submitted with"},
     {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.ssh), "COMMAND",
      .help = "the command that ssh: uses, such as 'ssh -F FILE'",
-     .default_text = "as you submitted the job, or $SHOAL_SSH, or ssh"},
+     .default_text = "as submitted, or $SHOAL_SSH, or ssh"},
     {"threads", 't', SHOAL_OPTION_COUNT, offsetof(settings, run.threads), "N",
      .help = "number of threads of each worker", .default_text = "its share of the cores", .least = 1,
      .most = SHOAL_THREADS_MOST},
@@ -31,13 +31,13 @@ static const shoal_option worker_rows[] = {
      .help = "instructions they compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(settings, workers.roles), "ROLES",
      .help = "all: every worker maps and reduces; split: N map, the square root of N reduce, one reduces last",
-     .default_text = "as you submitted the job"},
+     .default_text = "as submitted"},
     {"detach", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.detach), NULL,
      .help = "return at once; the workers keep running, and outputs are written when the job is done"},
     {"as-scaled", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers.as_scaled), NULL,
-     .help = "start as many as shoal job scale last asked for, if it did, rather than those of --workers"},
+     .help = "start as many workers as the last shoal job scale asked for, if any, instead of those of --workers"},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(settings, workers.patience), "SECONDS",
-     .help = "give up after this long without any worker or without the store",
+     .help = "give up after SECONDS without any worker or without the store",
      .default_text = "60 with --workers, a day with slurm:, an hour without any", .least = SHOAL_JOB_PATIENCE_LEAST,
      .most = SHOAL_JOB_PATIENCE_MOST},
     {0},
@@ -84,11 +84,11 @@ static const char *const description[] = {
     "started it: starts workers, follows the job to its end, and writes the outputs it was submitted with. Rows "
     "whose upload was cut short are uploaded from the file they came from. A job that is done only has its outputs "
     "written.",
-    "Workers, outputs and files are those that you submitted the job with on this machine, as a note here says. "
-    "What any other job asks for is shown and refused, since whoever may write to the store could have asked for it: "
-    "its workers unless you give --workers, files to write unless you give --write-outputs, files to read unless you "
-    "give --data-root, code unless you give --allow-code. shoal job result writes the result to where you say.",
-    "The result has the bits it would have had without the break.",
+    "Workers, outputs and files are those the job was submitted with on this machine, as a note here says. What any "
+    "other job asks for is shown and refused, since whoever may write to the store could have asked for it: its "
+    "workers unless you give --workers, files to write unless you give --write-outputs, files to read unless you give "
+    "--data-root, code unless you give --allow-code. shoal job result writes the result where you want it.",
+    "The result has the same bits as without the interruption.",
     "A signal ends the workers that were started here; the job can be resumed again, and the exit code is 3.",
     NULL,
 };

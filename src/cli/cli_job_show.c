@@ -32,7 +32,8 @@ static const shoal_option watch_rows[] = {
     {"every", 0, SHOAL_OPTION_REAL, offsetof(settings, every), "SECONDS", .help = "how often to look", .fallback = "1",
      .least = 0.1},
     {"workers", 0, SHOAL_OPTION_FLAG, offsetof(settings, workers), NULL, .help = workers_help},
-    {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL, .help = "print a JSON object a line, one each time"},
+    {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL,
+     .help = "print one JSON object per line, one each time"},
     {0},
 };
 static const shoal_option *const show_options = show_rows, *const watch_options = watch_rows;
@@ -171,7 +172,7 @@ static int run_logs(void *from_main, const char *const *word, int words)
         const shoal_job_worker *worker = &job->worker[i];
         snprintf(title, sizeof title, "worker %016" PRIx64 ", %s, process %" PRId64 ": %s", worker->id, worker->host,
                  worker->pid, worker->state);
-        print_log(title, *worker->log ? worker->log : "nothing to tell");
+        print_log(title, *worker->log ? worker->log : "no log");
     }
     if (status == SHOAL_OK && job->workers == 0)
         printf("no worker has joined job %s yet\n", id);
@@ -185,13 +186,12 @@ static int run_logs(void *from_main, const char *const *word, int words)
 /* ---- the verbs --------------------------------------------------------------------------------------------------- */
 
 static const char *const show_description[] = {
-    "Shows how a job stands: its rounds and how long each phase took, its slices and who holds them, its workers, the "
-    "requests that they made of the store and their price. ID is the job's name, or the start or end of it; it can be "
-    "left out when the store has one job.",
-    "Workers write what they did every third of a lease, so numbers may be that old. A worker maps slices (computes "
-    "with their rows), reduces groups of them (adds their results), and merges the last sums into the next model, or "
-    "does what its roles name. A worker that has written nothing for a lease is silent: the others take over what it "
-    "held.",
+    "Shows the state of a job: its rounds and how long each phase took, its slices and who holds them, its workers, "
+    "and the requests they sent to the store, with their price. ID is the job's name, or the start or end of it; it "
+    "can be left out when the store has one job.",
+    "Workers report every third of a lease, so numbers may be that old. A worker maps slices (computes with their "
+    "rows), reduces groups of them (adds their results), and merges the last sums into the next model, as its roles "
+    "allow. A worker that has reported nothing for a lease is silent: the others take over its slices.",
     NULL,
 };
 static const learn_example show_examples[] = {
@@ -201,7 +201,7 @@ static const learn_example show_examples[] = {
 };
 const cli_verb cli_job_show = {
     .name = "job show",
-    .summary = "show how a job stands",
+    .summary = "show the state of a job",
     .word = {"ID"},
     .synopsis = "[options]",
     .description = show_description,
@@ -215,7 +215,7 @@ static const char *const watch_description[] = {
     "Shows what shoal job show does, again and again until the job has ended. On a terminal the screen is rewritten.",
     NULL};
 static const learn_example watch_examples[] = {
-    {"shoal job watch kmeans-4f --every 5", "look on, every five seconds"},
+    {"shoal job watch kmeans-4f --every 5", "look every five seconds"},
     {NULL, NULL},
 };
 const cli_verb cli_job_watch = {
@@ -231,8 +231,8 @@ const cli_verb cli_job_watch = {
 };
 
 static const char *const logs_description[] = {
-    "Prints the last lines of all workers of a job, worker by worker, also of those that have left or died, and of "
-    "the process that looked after a detached job's workers on this machine.",
+    "Prints the last log lines of each worker of a job, including those that have left or died, and of the process "
+    "that supervises a detached job's workers on this machine.",
     NULL,
 };
 static const learn_example logs_examples[] = {
@@ -241,7 +241,7 @@ static const learn_example logs_examples[] = {
 };
 const cli_verb cli_job_logs = {
     .name = "job logs",
-    .summary = "print what the workers of a job said",
+    .summary = "print the logs of a job's workers",
     .word = {"ID"},
     .synopsis = "[options]",
     .description = logs_description,

@@ -18,9 +18,9 @@ typedef struct wait_settings {
 
 static const shoal_option wait_rows[] = {
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(wait_settings, patience), "SECONDS",
-     .help = "give up after this long without any worker or without the store", .fallback = "60",
+     .help = "give up after SECONDS without any worker or without the store", .fallback = "60",
      .least = SHOAL_JOB_PATIENCE_LEAST, .most = SHOAL_JOB_PATIENCE_MOST},
-    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(wait_settings, quiet), NULL, .help = "no progress line"},
+    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(wait_settings, quiet), NULL, .help = "print no progress line"},
     {0},
 };
 static const shoal_option *const wait_options = wait_rows;
@@ -82,13 +82,13 @@ static int run_wait(void *from_main, const char *const *word, int words)
 }
 
 static const char *const wait_description[] = {
-    "Waits for the end of a job. It exits 0 when the job is done, 1 when it failed, and 3 when it was cancelled or "
-    "nobody works on it, so that shoal job resume can resume it. Without ID it waits for the only job that has not "
+    "Waits for the end of a job. The exit code is 0 if the job is done, 1 if it failed, and 3 if it was cancelled or "
+    "has no workers, so that shoal job resume can continue it. Without ID it waits for the only job that has not "
     "ended.",
     NULL,
 };
 static const learn_example wait_examples[] = {
-    {"shoal job wait kmeans-4f --patience 600", "also when workers take ten minutes to come"},
+    {"shoal job wait kmeans-4f --patience 600", "even if workers take ten minutes to start"},
     {NULL, NULL},
 };
 const cli_verb cli_job_wait = {
@@ -114,9 +114,9 @@ typedef struct result_settings {
 
 static const shoal_option result_rows[] = {
     {"out", 'o', SHOAL_OPTION_TEXT, offsetof(result_settings, folder), "FOLDER",
-     .help = "write every tensor of the result as NAME.npy into this folder, which is made if it is not there"},
+     .help = "write every tensor of the result as NAME.npy to this folder, which is created if need be"},
     {"tensor", 0, SHOAL_OPTION_TEXT, offsetof(result_settings, tensor), "NAME",
-     .help = "write this tensor, to what --output names"},
+     .help = "write this tensor to the file of --output"},
     {"output", 0, SHOAL_OPTION_TEXT, offsetof(result_settings, output), "FILE",
      .help = "where --tensor goes: .npy, .csv, .tsv, .txt or .idx; '-' prints it"},
     {"json", 0, SHOAL_OPTION_FLAG, offsetof(result_settings, json), NULL,
@@ -214,12 +214,12 @@ static int run_result(void *from_main, const char *const *word, int words)
 }
 
 static const char *const result_description[] = {
-    "Prints the numbers of a finished job's result and which tensors it has, and writes these as .npy files where "
-    "--out or --tensor ask for it. A job that is not done has no result: one sentence, and exit code 3.",
+    "Prints the numbers and the names of the tensors in a finished job's result, and writes tensors to files if --out "
+    "or --tensor asks for it. If the job is not done, the exit code is 3.",
     NULL,
 };
 static const learn_example result_examples[] = {
-    {"shoal job result kmeans-4f --out found", "centres.npy, labels.npy and the others"},
+    {"shoal job result kmeans-4f --out found", "centres.npy, labels.npy and so on"},
     {"shoal job result --tensor centres --output centres.npy", "one of them"},
     {NULL, NULL},
 };

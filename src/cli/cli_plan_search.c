@@ -30,7 +30,7 @@ static const shoal_option search_rows[] = {
      .help = "command to run, by /bin/sh; {machine}, {count} and other parameters are replaced by their values"},
     {"timeout", 0, SHOAL_OPTION_TEXT, AT(timeout), "TIME", .help = "stop a command that takes longer: 30m, 2h"},
     {"from", 0, SHOAL_OPTION_TEXT, AT(from), "RESULTS.csv",
-     .help = "trials that were made elsewhere: machine,count,seconds and, if known, cost and outcome"},
+     .help = "trials made elsewhere: machine,count,seconds and, if known, cost and outcome"},
     {"journal", 0, SHOAL_OPTION_TEXT, AT(journal), "FILE",
      .help = "file that keeps the trials (default: SPACE.trials.jsonl, next to the space)"},
     {"prices", 0, SHOAL_OPTION_TEXT, AT(prices), "PRICES.csv",
@@ -44,10 +44,10 @@ static const shoal_option goal_rows[] = {
      .fallback = "auto", .choices = objectives},
     {"deadline", 0, SHOAL_OPTION_TEXT, AT(deadline), "TIME", .help = "a run must take no longer: 30m, 2h, 1d"},
     {"budget", 0, SHOAL_OPTION_TEXT, AT(budget), "MONEY", .help = "a run must cost no more: 5usd"},
-    {"least", 0, SHOAL_OPTION_COUNT, AT(least), "N", .help = "at least N trials before it stops by itself",
-     .fallback = "6", .least = 1, .most = 1e6},
+    {"least", 0, SHOAL_OPTION_COUNT, AT(least), "N", .help = "make at least N trials", .fallback = "6", .least = 1,
+     .most = 1e6},
     {"trials", 0, SHOAL_OPTION_COUNT, AT(trials), "N",
-     .help = "at most N trials, including those of --from and of the journal", .least = 1, .most = 1e6},
+     .help = "make at most N trials, including those in --from and in the journal", .least = 1, .most = 1e6},
     {"improvement", 0, SHOAL_OPTION_REAL, AT(improvement), "SHARE",
      .help = "stop when the expected gain is less than this share (0: never)", .fallback = "0.1", .least = 0,
      .most = 1},
@@ -57,7 +57,7 @@ static const shoal_option goal_rows[] = {
 };
 static const shoal_option output_rows[] = {
     {"json", 0, SHOAL_OPTION_FLAG, AT(json), NULL, .help = "print one JSON object at the end instead of the table"},
-    {"quiet", 'q', SHOAL_OPTION_FLAG, AT(quiet), NULL, .help = "print only the result, no table and no notes"},
+    {"quiet", 'q', SHOAL_OPTION_FLAG, AT(quiet), NULL, .help = "print only the result, without table and notes"},
     {0},
 };
 static const shoal_option *const search_options = search_rows, *const goal_options = goal_rows,
@@ -208,8 +208,8 @@ static const char *const description[] = {
     "Finds the configuration with the least time or cost for a command by trying a few of them. Each trial runs the "
     "command with values filled in for {machine}, {count} and the other parameters of the space; a model of all trials "
     "so far chooses which one to try next, and stops when more would gain little.",
-    "The time of a trial is that of its command, unless the command knows better: if its last lines on standard output "
-    "are seconds=NUMBER or cost=NUMBER, these count. The search also learns from commands that fail or exceed "
+    "The time of a trial is that of its command, unless the command reports it: if its last lines on standard output "
+    "are seconds=NUMBER or cost=NUMBER, these are used. The search also learns from commands that fail or exceed "
     "--timeout.",
     "Every trial is written to the journal before the next one starts. Run the same command again to resume, whatever "
     "ended the last one. The output of the commands is kept in a folder next to the journal.",

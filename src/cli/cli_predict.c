@@ -141,8 +141,8 @@ static int run_predict(void *from_main, const char *const *word, int words)
 
 static const char *description[] = {
     NULL, /* what models there are: cli_predict_prepare */
-    "A row that is equally near to several centres gets the lowest number. Any data file whose rows are centres is a "
-    "model of kmeans, too, such as one that --centres wrote.",
+    "A row that is equally near to several centres gets the lowest number. Any data file whose rows are centres can "
+    "also serve as a model of kmeans, such as one that --centres wrote.",
     "The results have the same bits as the learner's own, whatever the number of threads and the kernel.",
     NULL,
 };
@@ -180,14 +180,13 @@ void cli_predict_prepare(void)
     make_groups();
     learn_say_more(&text, "Applies MODEL, which ");
     add_names(&text, "shoal ", " or ", false);
-    learn_say_more(&text, " wrote with --model, to the rows of DATA. The model knows its learner, which decides what "
-                          "can be written: ");
+    learn_say_more(&text, " wrote with --model, to the rows of DATA. What can be written depends on the learner: ");
     add_outputs(&text);
     learn_say_more(&text,
                    ". DATA is any file or URL that the learners read. Columns are matched by name when the model "
                    "and DATA both have names, otherwise by position; a target column of ");
     add_names(&text, "", " and ", true);
-    learn_say_more(&text, " may still be there, and is left out.");
+    learn_say_more(&text, " may still be there; it is left out.");
     if (text.status < 0)
         abort();
     description[0] = text.text;
@@ -195,11 +194,11 @@ void cli_predict_prepare(void)
 
 static const learn_example examples[] = {
     {"shoal predict model.safetensors new.npy --labels labels.npy", "classify or cluster new rows"},
-    {"shoal predict centres.npy new.csv --distances distances.npy --quiet", "the distance of each row from its centre"},
-    {"shoal predict spam.safetensors test.csv --score", "accuracy, log loss and confusion matrix on known rows"},
+    {"shoal predict centres.npy new.csv --distances distances.npy --quiet", "how far each row is from its centre"},
+    {"shoal predict spam.safetensors test.csv --score", "accuracy, log loss and confusion matrix"},
     {"shoal predict digits.safetensors t10k-images-idx3-ubyte.gz --target t10k-labels-idx1-ubyte.gz --confusion "
      "confusion.svg",
-     "and the confusion matrix as a picture"},
+     "the confusion matrix as a picture, too"},
     {"shoal predict spam.safetensors new.csv --probabilities p.npy", "the probability of each class"},
     {"shoal predict autoencoder.safetensors patches.npy --features features.npy",
      "the hidden activations, as new columns"},

@@ -21,7 +21,7 @@ static const shoal_option run_rows[] = {
      .help = "processor instructions that a module's own algorithm may use: auto, portable, avx2, avx512 or vnni",
      .fallback = "auto"},
     {"grain", 0, SHOAL_OPTION_COUNT, offsetof(run_place, rows_per_grain), "ROWS",
-     .help = "number of rows that the function sees at once", .least = 1, .default_text = "chosen from the shape"},
+     .help = "number of rows passed to the function at once", .least = 1, .default_text = "chosen from the shape"},
     {0},
 };
 static const shoal_option *const own_place_options = run_rows;
@@ -46,7 +46,7 @@ static int run_run(void *from_main, const char *const *word, int words)
     shoal_outcome *outcome = NULL;
     cli_watch watch;
     if (request->function.exec && words > 1)
-        return shoal_fail(SHOAL_USAGE, "--exec takes the place of MODULE: shoal run --exec COMMAND DATA");
+        return shoal_fail(SHOAL_USAGE, "--exec replaces MODULE: shoal run --exec COMMAND DATA");
     if (words < (request->function.exec ? 1 : 2))
         return shoal_fail(SHOAL_USAGE, "run needs MODULE and DATA, or --exec COMMAND and DATA");
     if (!request->function.exec && ((const shoal_exec_config *)request->config)->collect)
@@ -75,8 +75,8 @@ static const char *const description[] = {
     "standard input, one after another, and writes one array for each to its standard output. These are added "
     "(integers as int64, floats as float64, rounded once), or with --collect joined along their first axis. It finds "
     "--params as JSON in SHOAL_PARAMS and the machine's name in SHOAL_HOST, and on workers the files that it and "
-    "--send name in its current folder. A program that exits, writes anything else or takes longer than --timeout "
-    "ends the run with a sentence that shows the rows, the machine and the last lines of its standard error.",
+    "--send name in its current folder. If a program exits, writes anything else or takes longer than --timeout, the "
+    "run ends with an error that names the rows and the machine and shows the last lines of its standard error.",
     "Without --out the numbers of the result are printed, one row per line, if there are at most 10,000.",
     "Started by mpirun or srun, all ranks run it together, each on its own part of the rows, and the result has the "
     "same bits; rank 0 alone prints and writes. With --checkpoint, the same command with --resume continues after a "

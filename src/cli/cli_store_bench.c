@@ -1,4 +1,4 @@
-/* shoal store bench: what a store can do, as a planner needs it: latency of get, put and take, bandwidth of 1 to 16
+/* shoal store bench: the speed of a store, for planners: latency of get, put and take, bandwidth of 1 to 16
  * connections, and how soon a put is seen by a process that waits for it.
  * plan/measure/measure_store.h measures, this prints. */
 #include "store_verb.h"
@@ -17,14 +17,14 @@ typedef struct settings {
 
 static const shoal_option rows[] = {
     {"seconds", 's', SHOAL_OPTION_REAL, offsetof(settings, measure.seconds), "N",
-     .help = "how long all measurements may take", .fallback = "20", .least = 1, .most = 86400},
+     .help = "time limit for all measurements", .fallback = "20", .least = 1, .most = 86400},
     {"size", 0, SHOAL_OPTION_BYTES, offsetof(settings, measure.size), "BYTES",
      .help = "size of the blobs that measure bandwidth", .fallback = "8MiB", .least = 1, .most = 1 << 30},
     {"create", 0, SHOAL_OPTION_FLAG, offsetof(settings, measure.create), NULL,
-     .help = "make the store when it is not there"},
+     .help = "create the store if it does not exist"},
     {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL,
      .help = "print one JSON object instead of the table"},
-    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(settings, quiet), NULL, .help = "no progress line"},
+    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(settings, quiet), NULL, .help = "print no progress line"},
     {0},
 };
 static const shoal_option *const options = rows;
@@ -127,21 +127,21 @@ static int run_bench(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Measures how long a store takes to get and to put 4 KB and to take a message, how many bytes a second 1, 2, 4, 8 "
-    "and 16 connections read and write, and how soon what is put through one handle is seen by a thread that waits for "
-    "it through another. What it writes lies below a random name, and is removed at the end.",
-    "The time until something is seen counts from before it was put until the one who waited for it has read it. A "
-    "figure that is missing had no time: --seconds bounds the whole.",
+    "Measures how long a store takes to get and put 4 KB and to take a message, how many bytes per second 1, 2, 4, 8 "
+    "and 16 connections read and write, and how soon a thread that waits for a key sees it after another has put it. "
+    "Everything it writes goes below a random name and is removed at the end.",
+    "The time until a key is seen runs from just before the put until the waiting thread has read it. If a figure is "
+    "missing, --seconds left no time for it.",
     NULL,
 };
 static const learn_example examples[] = {
     {"shoal store bench ./st", "a table for a store of this machine"},
-    {"shoal store bench az://acct/box --seconds 60 --json", "for a planner"},
+    {"shoal store bench az://acct/box --seconds 60 --json", "for another program"},
     {NULL, NULL},
 };
 const cli_verb cli_store_bench = {
     .name = "store bench",
-    .summary = "measure what a store can do",
+    .summary = "measure the speed of a store",
     .word = {"URL"},
     .words_least = 1,
     .synopsis = "[options]",

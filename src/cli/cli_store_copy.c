@@ -30,11 +30,11 @@ static int run_copy(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Copies a key, or with -r all keys below FROM, to another store or to other keys of the same. A TO that ends with "
-    "'/', or names just a store, gets a single key under its last segment; with -r the names below FROM become the "
-    "same names below TO.",
-    "What is there already with the same content is skipped, so that the same command, given again after it was "
-    "stopped, goes on where it was. Blobs of more than 16 MiB go through a temporary file in $TMPDIR, or /var/tmp.",
+    "Copies a key, or with -r all keys below FROM, to another store, or to other keys of the same store. If TO ends "
+    "with '/' or names just a store, a single key goes below it under its last segment; with -r the names below FROM "
+    "become the same names below TO.",
+    "Keys that already exist with the same content are skipped, so a command that was interrupted continues when it is "
+    "repeated. Blobs of more than 16 MiB go through a temporary file in $TMPDIR, or /var/tmp.",
     NULL,
 };
 static const learn_example examples[] = {

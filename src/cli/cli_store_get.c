@@ -66,10 +66,10 @@ static const char *const description[] = {
     "Copies blobs of a store into files. The key that URL names becomes the file TARGET; several, or a TARGET that "
     "ends with '/', go below it under the last segment of their keys. With -r all keys below URL become files below "
     "TARGET. TARGET '-' is standard output.",
-    "A file appears when it is whole; until then it lies beside its place as .shoal-part-..., and a large one goes on "
-    "from there when the same command is given again after it was stopped. What is there already with the same content "
-    "is skipped. One that fails does not stop the others.",
-    "Keys that can't be files, since one is 'a' and another 'a/b', are told, and the rest is copied.",
+    "A file appears only when it is complete; until then it is kept next to its place as .shoal-part-..., and a large "
+    "one continues from there when an interrupted command is repeated. Files that already exist with the same content "
+    "are skipped. One that fails does not stop the others.",
+    "Keys that can't be files, because one is 'a' and another 'a/b', are reported, and the rest is copied.",
     NULL,
 };
 static const learn_example examples[] = {

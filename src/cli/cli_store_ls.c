@@ -17,12 +17,12 @@ static const shoal_option ls_rows[] = {
     {"long", 'l', SHOAL_OPTION_FLAG, offsetof(settings, detailed), NULL,
      .help = "size in bytes and etag in front of each key"},
     {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL,
-     .help = "print a JSON object a line, one for each key"},
+     .help = "print one JSON object per line, one for each key"},
     {0},
 };
 static const shoal_option du_rows[] = {
     {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL,
-     .help = "print a JSON object a line: one for each name, and the total"},
+     .help = "print one JSON object per line: one for each name, and the total"},
     {0},
 };
 static const shoal_option *const ls_options = ls_rows, *const du_options = du_rows;
@@ -199,17 +199,17 @@ const cli_verb cli_store_ls = {
 
 static const char *const du_description[] = {
     "Prints how many bytes and how many keys there are below URL, by the first segment of their names, and in all. "
-    "Bytes are those of the blobs; what the store needs to keep them comes on top.",
+    "Bytes are those of the blobs, without the store's own overhead.",
     NULL,
 };
 static const learn_example du_examples[] = {
-    {"shoal store du ./st", "what takes the room"},
+    {"shoal store du ./st", "what takes up space"},
     {"shoal store du --json s3://bucket/2026 s3://bucket/2027", "for a script"},
     {NULL, NULL},
 };
 const cli_verb cli_store_du = {
     .name = "store du",
-    .summary = "print how much the keys of a store take",
+    .summary = "print the size of the keys of a store",
     .word = {"URL..."},
     .words_least = 1,
     .synopsis = "[options]",

@@ -34,19 +34,19 @@ static const char *const description[] = {
     "Copies files into a store as they are. One file becomes the key that URL names; several, or a URL that ends with "
     "'/' or names just a store, go below it under their own names. With -r a folder's files become keys below URL. "
     "FILE '-' is standard input.",
-    "A key is seen whole or not at all, and what is already there with the same content is skipped: the same command, "
-    "given again after it was stopped, goes on where it was. One that fails does not stop the others.",
+    "A key appears only when it is complete. Keys that already exist with the same content are skipped, so a command "
+    "that was interrupted continues when it is repeated. One file that fails does not stop the others.",
     "URL is the path of a folder or dir:PATH, az://ACCOUNT/CONTAINER/KEY or s3://BUCKET/KEY. A folder becomes a store "
-    "when it is not one yet.",
-    "Names that can't be keys (control characters, no UTF-8, a segment that ends with a dot, more than 512 bytes) are "
-    "told, and the rest is copied. Links to files are followed, links to folders are not. Empty folders leave nothing "
-    "in a store.",
+    "if it is not one yet.",
+    "Names that can't be keys (control characters, invalid UTF-8, a segment that ends with a dot, more than 512 bytes) "
+    "are reported, and the rest is copied. Links to files are followed, links to folders are not. Empty folders are "
+    "not stored.",
     NULL,
 };
 static const learn_example examples[] = {
     {"shoal store put data.npy ./st/", "the key data.npy of a store in the folder st"},
     {"shoal store put -r results az://acct/box/2026/results", "all files of a folder"},
-    {"sort names.txt | shoal store put - ./st/names", "what a program writes"},
+    {"sort names.txt | shoal store put - ./st/names", "the output of a program"},
     {NULL, NULL},
 };
 const cli_verb cli_store_put = {

@@ -52,18 +52,17 @@ static int run_worker_verb(void *from_main, const char *const *word, int words)
 }
 
 static const char *const description[] = {
-    "Works on jobs that lie in a store: with --job on that one until it has ended, otherwise on whatever jobs there "
-    "are. Any number of workers may join a job, from any machine and at any time; each gets its share at the next "
-    "round.",
-    "SIGTERM, SIGINT, SIGHUP or --notice make it leave: it gives back what it holds and is gone within a second. The "
-    "others go on, and no work but its own of this moment is lost. The same is true when it is killed, only that the "
-    "others notice after the job's lease.",
-    "A worker runs only the learners it has built in and, where --allow-code or --spec vouches for it, the code that "
-    "a job brings, and opens files of this machine and stores other than its own only below --data-root. It refuses a "
+    "Works on the jobs of a store: with --job on that one until it has ended, otherwise on whatever jobs there are. "
+    "Any number of workers may join a job, from any machine and at any time; each gets its share at the next round.",
+    "SIGTERM, SIGINT, SIGHUP or --notice make it leave: it gives back its slices and is gone within a second. The "
+    "others continue, and only what it was computing at that moment is lost. If it is killed, the others notice after "
+    "the job's lease.",
+    "A worker runs only the learners it has built in and, where --allow-code or --spec vouches for it, the code that a "
+    "job brings, and opens files of this machine and stores other than its own only below --data-root. It refuses a "
     "job whose spec was written by another version, or by a machine whose arithmetic gives other bits, or that needs "
-    "more than --memory; the job is not harmed, and the others are served.",
-    "It exits 0 when its job is done or it left, 1 when the job failed or it can't do the work, and 3 when the store "
-    "went away and the job can be resumed.",
+    "more than --memory; the job is not harmed, and other jobs are served.",
+    "The exit code is 0 if its job is done or it left, 1 if the job failed or it can't do the work, and 3 if the store "
+    "became unreachable and the job can be resumed.",
     NULL,
 };
 

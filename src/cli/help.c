@@ -7,9 +7,9 @@
 static const char program_summary[] = "machine learning in parallel, with the same answer everywhere";
 
 static const char *const program_description[] = {
-    "shoal trains models on all cores of this machine, or on workers on any number of machines that share a store. A "
-    "result depends only on the data and the options of the learner: not one bit of it changes with the number of "
-    "threads, the instructions of the CPU or the order in which things happen.",
+    "shoal trains models on all cores of this machine, or on workers on any number of machines that share a store. The "
+    "result depends only on the data and the options of the learner: not one bit changes with the number of threads, "
+    "the CPU's instructions or the order in which things happen.",
     "shoal help COMMAND explains a command and lists its options; shoal man COMMAND writes its manual page.", NULL};
 
 /* The commands in the order a newcomer meets them, by the first word of their names; learners come first. */

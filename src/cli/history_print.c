@@ -1,4 +1,4 @@
-/* The history: what was predicted of runs and what happened.  See calibrate_print.h. */
+/* The history: predicted and actual times of runs.  See calibrate_print.h. */
 #include "calibrate_print.h"
 
 #include <inttypes.h>
@@ -24,12 +24,12 @@ static void print_run(const plan_run *run)
 {
     char date[32], rows[32], shape[64], store[20], predicted[PLAN_UNITS_BYTES] = "-", low[PLAN_UNITS_BYTES],
                                                    high[PLAN_UNITS_BYTES];
-    char interval[2 * PLAN_UNITS_BYTES + 8] = "", happened[PLAN_UNITS_BYTES];
+    char interval[2 * PLAN_UNITS_BYTES + 8] = "", actual[PLAN_UNITS_BYTES];
     format_date(date, sizeof date, run->date, "%Y-%m-%d %H:%M");
     base_format_count(rows, sizeof rows, (int64_t)fmin(run->rows, 0x1p62));
     snprintf(shape, sizeof shape, "%s x %.0f", rows, run->columns);
     int length = snprintf(store, sizeof store, "%.19s", run->store[0] ? run->store : "-");
-    plan_format_duration(happened, run->seconds);
+    plan_format_duration(actual, run->seconds);
     if (plan_was_predicted(run)) {
         plan_format_duration(predicted, run->predicted);
         plan_format_duration(low, run->low);
@@ -38,7 +38,7 @@ static void print_run(const plan_run *run)
     }
     printf("%-16s  %-11.11s  %18s  %7" PRId64 "  ", date, run->learner, shape, run->workers);
     cli_put_text(stdout, store);
-    printf("%*s  %9s  %-20s  %9s  ", 19 - length, "", predicted, interval, happened);
+    printf("%*s  %9s  %-20s  %9s  ", 19 - length, "", predicted, interval, actual);
     if (plan_was_predicted(run))
         printf("%5.2f\n", run->seconds / run->predicted);
     else
@@ -70,7 +70,7 @@ static int print_table(const plan_history *history)
     plan_format_error(worst, errors.worst);
     if (history->count > 0)
         printf("%-16s  %-11s  %18s  %7s  %-19s  %9s  %-20s  %9s  %5s\n", "date (UTC)", "learner", "rows x columns",
-               "workers", "store", "predicted", "90% interval", "happened", "ratio");
+               "workers", "store", "predicted", "90% interval", "actual", "ratio");
     for (int64_t i = 0; i < history->count; i++)
         print_run(&history->run[i]);
     if (history->count == 0)
@@ -114,7 +114,7 @@ static json_t *json_run(const plan_run *run)
     base_json_put(&object, "predicted", predicted ? base_json_real(run->predicted) : json_null());
     base_json_put(&object, "low", predicted ? base_json_real(run->low) : json_null());
     base_json_put(&object, "high", predicted ? base_json_real(run->high) : json_null());
-    base_json_put(&object, "happened", base_json_real(run->seconds));
+    base_json_put(&object, "actual", base_json_real(run->seconds));
     base_json_put(&object, "ratio", predicted ? base_json_real(run->seconds / run->predicted) : json_null());
     return object;
 }

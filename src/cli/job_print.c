@@ -170,15 +170,15 @@ static void show_worker(FILE *stream, const shoal_job *job, int64_t index)
 
 static void show_workers(FILE *stream, const shoal_job *job)
 {
-    fprintf(stream, "workers    %" PRId64 " at work", job->live);
+    fprintf(stream, "workers    %" PRId64 " active", job->live);
     if (job->silent > 0)
         fprintf(stream, ", %" PRId64 " silent", job->silent);
     if (job->left > 0)
         fprintf(stream, ", %" PRId64 " gone", job->left);
     if (job->want >= 0)
-        fprintf(stream, "; %" PRId64 " wanted", job->want);
+        fprintf(stream, "; %" PRId64 " requested", job->want);
     if (job->doubled > 0)
-        fprintf(stream, "; %" PRId64 " piece%s done for others", job->doubled, base_plural(job->doubled));
+        fprintf(stream, "; %" PRId64 " piece%s computed for others", job->doubled, base_plural(job->doubled));
     fputs(job->workers > 0 && !job->worker ? "; --workers shows each of them\n" : "\n", stream);
     if (!job->worker || job->workers == 0)
         return;

@@ -42,7 +42,7 @@ void cli_print_written(FILE *stream, const run_file *outputs, const char *folder
 
 /* ---- what was predicted ------------------------------------------------------------------------------------------ */
 
-/* A run of at least so many seconds is worth a word about how it could have been predicted. */
+/* A run of at least that many seconds is worth a word about how it could have been predicted. */
 static const double LONG_RUN = 10;
 
 static void print_predicted(FILE *stream, const run_prediction *is)

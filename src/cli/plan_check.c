@@ -107,7 +107,7 @@ static int check_data(const cli_plan_asked *asked)
 {
     const cli_plan_settings *set = asked->settings;
     if (!asked->path && (set->rows <= 0 || set->columns <= 0))
-        return shoal_fail(SHOAL_USAGE, "how large are the data? Give DATA, or --rows and --cols");
+        return shoal_fail(SHOAL_USAGE, "the size of the data is unknown: give DATA, or --rows and --cols");
     if (asked->path && set->type != 0)
         return shoal_fail(SHOAL_USAGE, "--type: %s has its own type; --type is for data that are not here",
                           asked->path);

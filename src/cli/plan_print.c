@@ -51,9 +51,9 @@ static void print_parts(FILE *stream, const plan *plan)
     if (estimate->phases > 0)
         snprintf(text, sizeof text, "%.0f round%s, %s: ", rounds_estimated(estimate),
                  rounds_estimated(estimate) == 1 ? "" : "s",
-                 plan->tried_whole  ? "as a trial of all rows needed"
-                 : by_history(plan) ? "as earlier runs needed"
-                                    : "if it does not converge earlier");
+                 plan->tried_whole  ? "as in a trial on all rows"
+                 : by_history(plan) ? "as in earlier runs"
+                                    : "unless it converges earlier");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         char time[PLAN_UNITS_BYTES];
         size_t used = strlen(text);
@@ -63,7 +63,7 @@ static void print_parts(FILE *stream, const plan *plan)
         snprintf(text + used, sizeof text - used, "%s%s %s", before, parts[i].name, time);
         before = ", ";
     }
-    print_wrapped(stream, "its time", text);
+    print_wrapped(stream, "breakdown", text);
 }
 
 static void print_price(FILE *stream, const shoal_estimate *estimate)

@@ -5,21 +5,20 @@
 
 static const cli_note data_notes[] = {
     {NULL,
-     "Rows are what is learned from, columns are numbers. DATA is a file, - for standard input, a blob of a store "
+     "Each row is an example, each column a number. DATA is a file, - for standard input, a blob of a store "
      "(az://, s3://), or gen: to generate rows. The format is found from the content, not from the name. A file of a "
      "kind that is not read (Parquet, Excel, pickle, ...) is named for what it is."},
     {"shoal data info FILE", "print what is in it: format, rows, columns, types, names"},
     {"shoal data split DATA TRAIN TEST", "deal the rows out to a training and a test set"},
     {".npy, .npz", "numpy's arrays; the first dimension is the row"},
-    {"text", "CSV, TSV, or numbers separated by spaces or semicolons; compressed files (gzip, xz, bzip2, "
-             "zstd) are read as they are"},
+    {"text", "CSV, TSV, or numbers separated by spaces or semicolons; also compressed (gzip, xz, bzip2, zstd)"},
     {"HDF5, MATLAB", "also FILE:NAME, where a file (.npz, too) holds several arrays"},
     {"IDX", "the format of MNIST"},
     {".fvecs, .bvecs, .ivecs", "the format of FAISS; other names with --type fvecs"},
-    {"svmlight", "label index:value ..., made dense; the label is the target"},
+    {"svmlight", "lines of label index:value ..., read as dense rows; the label is the target"},
     {"raw values", "files without a header: --type float32 --cols 100"},
     {"gen:blobs?rows=1e6&cols=16", "generated rows, to try things out; also gen:uniform"},
-    {NULL, "These options shape what is read, in every verb that reads DATA:"},
+    {NULL, "These options control what is read, in every command that reads DATA:"},
     {"--header yes|no|auto", "whether the first line of a text file names the columns; auto decides from the whole "
                              "table, and the summary says what it decided"},
     {"--columns LIST", "use these columns only, in this order: names, numbers from 1 (-1 is the last), ranges such as "
@@ -69,16 +68,16 @@ static const cli_note worker_notes[] = {
     {"mpirun -n 64 shoal kmeans ...", "ranks by MPI instead of workers"},
     {NULL, "A job is followed and controlled by its name:"},
     {"shoal check --workers ssh:corn10", "can the hosts be reached, and how fast are they?"},
-    {"shoal job list, shoal job watch JOB", "what is running, and how far it is"},
+    {"shoal job list, shoal job watch JOB", "what is running, and how far along it is"},
     {"shoal job resume JOB", "continue a job that stopped"},
     {NULL, "More: docs/workers.md, docs/engine-store.md, docs/engine-mpi.md."},
     {NULL, NULL},
 };
 
 static const cli_note store_notes[] = {
-    {NULL, "A store holds blobs: data sets, results, and the jobs of workers. Every verb that takes a URL takes all of "
-           "these:"},
-    {"PATH", "a folder of this machine, which is created if need be"},
+    {NULL, "A store holds blobs: data sets, results, and the jobs of workers. Every command that takes a URL takes all "
+           "of these:"},
+    {"PATH", "a folder on this machine, created if need be"},
     {"az://ACCOUNT/CONTAINER/PREFIX", "Azure Blob Storage"},
     {"s3://BUCKET/PREFIX", "Amazon S3, or a server that speaks its protocol (AWS_ENDPOINT_URL)"},
     {NULL, "Credentials come from the environment (shoal help environment). A container or bucket must exist; shoal "
@@ -113,9 +112,9 @@ const cli_note cli_exit_codes[] = {
           "outputs that existed before are untouched."},
     {"2", "Wrong usage: an option or argument is wrong. One line on standard error says which."},
     {"3", "A job on workers stopped before it was done and can be resumed. Standard error says why, and how."},
-    {"130", "Stopped by a signal. The first Ctrl-C (or SIGTERM, SIGHUP) stops a run after its round, and what there is "
-            "by then is written; a job on workers stops with exit code 3. An interrupted copy continues when its "
-            "command is repeated. No file is left half-written."},
+    {"130", "Stopped by a signal. The first Ctrl-C (or SIGTERM, SIGHUP) stops a run after its round, and the result so "
+            "far is written; a job on workers stops with exit code 3. An interrupted copy continues when its command "
+            "is repeated. No file is left half-written."},
     {"129, 130, 143", "Ended at once by SIGHUP, Ctrl-C or SIGTERM, as shells show it: by the second signal, or by the "
                       "first one where there is nothing to finish, as in shoal run --exec and shoal data convert. No "
                       "file is left half-written, and no worker that the command started on this machine is left "

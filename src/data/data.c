@@ -43,7 +43,7 @@ static int check_options(const char *path, const shoal_data_options *options)
 static int check_options_fit(const shoal_data *data, const shoal_data_options *options)
 {
     if ((options->rows || options->columns || options->type) && !data->format->takes_shape)
-        return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files, and this is %s", data->path,
+        return shoal_fail(SHOAL_USAGE, "%s: --rows, --cols and --type are for raw files, and this is %s", data->path,
                           data->format->name);
     if (options->header == SHOAL_HEADER_YES && data->format != &data_text && data->format != &data_text_lines &&
         data->format != &data_foreign_format)
@@ -67,7 +67,7 @@ static int open_source(shoal_data *data, data_source *source, data_hint *hint)
         data->format = &data_text_lines;
     if (!data->format)
         return shoal_fail(SHOAL_INVALID,
-                          "%s: not " DATA_FORMATS_READ ", nor of a kind that is known; if it holds plain values, give "
+                          "%s: not " DATA_FORMATS_READ ", nor of a kind that is known; if it holds raw values, give "
                           "--cols and --type",
                           data->path);
     return SHOAL_OK;
@@ -301,7 +301,7 @@ int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type
 {
     size_t bytes;
     if (rows == 0)
-        return shoal_fail(SHOAL_INVALID, "%s: there are no rows", data->path);
+        return shoal_fail(SHOAL_INVALID, "%s: there are no rows%s", data->path, data->names ? " below the header" : "");
     if (columns == 0)
         return shoal_fail(SHOAL_INVALID, "%s: the rows have no columns", data->path);
     if (!base_multiply(&bytes, rows, columns) || !base_multiply(&bytes, bytes, shoal_type_size(type)) ||

@@ -129,7 +129,7 @@ static int describe(shoal_data *data, const data_blob *blob, const void *head, s
     if (blob->size == 0)
         return shoal_fail(SHOAL_INVALID, "%s: the blob is empty", data->path);
     if (raw && npy)
-        return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files, and this is npy", data->path);
+        return shoal_fail(SHOAL_USAGE, "%s: --rows, --cols and --type are for raw files, and this is npy", data->path);
     if (options->rows < 0 || options->columns < 0)
         return shoal_fail(SHOAL_USAGE, "%s: rows and columns can't be negative", data->path);
     if (options->header == SHOAL_HEADER_YES)

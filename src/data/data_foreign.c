@@ -235,7 +235,7 @@ static const data_foreign kinds[] = {
      .how = "download it again, or in Python: pandas.read_html('@')[0].to_csv('rows.csv', index=False)"},
     {"an XML file", .test = is_xml, .is_text = true, .how = PANDAS("read_xml('@')")},
     {"a JSON file", .test = is_json, .is_text = true,
-     .how = "in Python: pandas.read_json('@').to_csv('rows.csv', index=False), with lines=True for one object a line"},
+     .how = "in Python: pandas.read_json('@').to_csv('rows.csv', index=False), with lines=True for JSON lines"},
     {"an ARFF file of Weka", MARK("@relation"), .is_text = true,
      .how = "in Python: pandas.DataFrame(scipy.io.arff.loadarff('@')[0]).to_csv('rows.csv', index=False)"},
     {"an ARFF file of Weka", MARK("@RELATION"), .is_text = true,

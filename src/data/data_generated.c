@@ -206,8 +206,9 @@ static int take_pair(struct generator *generator, char *pair, const char *path)
     if (!equals)
         return shoal_fail(SHOAL_USAGE, "%s: \"%s\" is not key=value", path, pair);
     *equals = '\0';
+    const char *name = strcmp(pair, "centers") == 0 ? "centres" : pair;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (strcmp(pair, keys[i].name) != 0 || (keys[i].for_blobs && !generator->recipe->has_blobs))
+        if (strcmp(name, keys[i].name) != 0 || (keys[i].for_blobs && !generator->recipe->has_blobs))
             continue;
         if (generator->keys_given & 1u << i)
             return shoal_fail(SHOAL_USAGE, "%s: \"%s\" is given twice", path, pair);

@@ -28,7 +28,7 @@ static int count_rows(uint64_t *rows, const data_source *source, size_t row_byte
 static int check_description(const shoal_data *data, const data_source *source, const shoal_data_options *options)
 {
     if (source->head_size >= 6 && memcmp(source->head, "\x93NUMPY", 6) == 0)
-        return shoal_fail(SHOAL_USAGE, "%s: rows, columns and type are for raw files, and this is npy", data->path);
+        return shoal_fail(SHOAL_USAGE, "%s: --rows, --cols and --type are for raw files, and this is npy", data->path);
     if (!options->columns || !options->type)
         return shoal_fail(SHOAL_USAGE, "%s: a raw file needs its number of columns and its type", data->path);
     return SHOAL_OK;

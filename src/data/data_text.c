@@ -110,7 +110,7 @@ static int describe_field(char **out, const text_reader *reader, int64_t line, i
     data_text_name_place(place, reader, line, index);
     int shown = field->length < DATA_SHOWN_BYTES ? (int)field->length : DATA_SHOWN_BYTES;
     if (memchr(field->text, ',', field->length))
-        strcpy(advice, "; decimals need a point, not a comma");
+        strcpy(advice, "; write numbers like 1234.5, without commas");
     else if (line == reader->first_line && reader->may_be_header)
         strcpy(advice, "; if this line holds the names of columns, use --header yes");
     else if (data->buffer.size == 0 && !reader->keep_text) /* the first row: no typing error, but a column of text */
@@ -348,7 +348,7 @@ static int finish_text(text_reader *reader, const shoal_data_options *options)
 
 int data_text_describe(char **out, const text_reader *reader)
 {
-    const char *delimiter = reader->fields == 1         ? "one field a line"
+    const char *delimiter = reader->fields == 1         ? "one field per line"
                             : reader->delimiter == '\t' ? "tab between fields"
                             : reader->delimiter == ';'  ? "semicolon between fields"
                             : reader->delimiter == ','  ? "comma between fields"

@@ -94,7 +94,7 @@ static int measure_rows(vecs_file *self, uint32_t columns)
 {
     if (columns == 0 || columns > COLUMNS_MOST)
         return shoal_fail(SHOAL_INVALID,
-                          "%s: row 1 says that it has %ld values, so this is not %s; if it holds plain values, give "
+                          "%s: row 1 says that it has %ld values, so this is not %s; if it holds raw values, give "
                           "--cols and --type",
                           self->path, (long)(int32_t)columns, self->kind->ending);
     self->columns = columns;

@@ -39,7 +39,7 @@ static int set_shape(data_image *out, const data_npy_header *header, const char 
             SHOAL_INVALID,
             "%s: an array of %d dimensions%s is not an image: height x width, images x height x width, or "
             "one of these x 3 for colours would be",
-            path, rank, channels ? " with so many channels" : "");
+            path, rank, channels ? " with that many channels" : "");
     for (int i = 0; i < rank; i++)
         if (shape[i] < 1 || shape[i] > INT32_MAX || !base_multiply(&all, all, (size_t)shape[i]) || all > INT64_MAX / 8)
             return shoal_fail(SHOAL_INVALID, "%s: images of an impossible shape", path);

@@ -1,5 +1,5 @@
 /* PNG by libpng: every colour type and depth, interlaced or not.  Palettes and less than 8 bits become 8 bits, 16 stay
- * 16; what is transparent is laid over white; gamma and colour profiles are left alone.  libpng leaves by longjmp, so
+ * 16; transparent pixels are drawn on white; gamma and colour profiles are left alone.  libpng leaves by longjmp, so
  * everything that must survive it lives in a struct that the function calling setjmp only points to. */
 #include <png.h>
 #include <setjmp.h>

@@ -19,7 +19,7 @@ static int read_epsilon(double *out, const data_patches_request *request)
     if (!request->epsilon)
         return SHOAL_OK;
     if (!request->whiten && !request->whiten_pca)
-        return shoal_fail(SHOAL_USAGE, "--epsilon: nothing is whitened by it without --whiten or --whiten-pca");
+        return shoal_fail(SHOAL_USAGE, "--epsilon needs --whiten or --whiten-pca");
     if (base_parse_real(out, request->epsilon) && isfinite(*out) && *out >= 0)
         return SHOAL_OK;
     return shoal_fail(SHOAL_USAGE, "--epsilon: '%s' is not a number of 0 or more", request->epsilon);
@@ -28,17 +28,17 @@ static int read_epsilon(double *out, const data_patches_request *request)
 static int read_preparation(data_whitening *how, const data_patches_request *request)
 {
     if (request->whiten && request->whiten_pca)
-        return shoal_fail(SHOAL_USAGE, "--whiten and --whiten-pca: only one of them");
+        return shoal_fail(SHOAL_USAGE, "--whiten and --whiten-pca cannot be combined");
     how->whiten = request->whiten ? DATA_WHITEN_ZCA : request->whiten_pca ? DATA_WHITEN_PCA : DATA_WHITEN_NOT;
     if (request->use &&
         (how->whiten || request->centre || request->normalise || request->range || request->save || request->epsilon))
         return shoal_fail(SHOAL_USAGE,
-                          "--use-whitening says all that is done to the patches: leave out --whiten, --whiten-pca, "
-                          "--epsilon, --centre, --normalise, --range and --save-whitening");
+                          "--use-whitening decides everything that is done to the patches: leave out --whiten, "
+                          "--whiten-pca, --epsilon, --centre, --normalise, --range and --save-whitening");
     if (request->use)
         return data_whitening_load(how, request->use);
     if (request->save && !how->whiten)
-        return shoal_fail(SHOAL_USAGE, "--save-whitening: nothing is whitened without --whiten or --whiten-pca");
+        return shoal_fail(SHOAL_USAGE, "--save-whitening needs --whiten or --whiten-pca");
     if (request->normalise && request->range)
         return shoal_fail(SHOAL_USAGE,
                           "--normalise and --range: --normalise means 0.1:0.9; for another range use --centre --range");

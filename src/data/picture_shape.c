@@ -15,10 +15,11 @@ static const shoal_option rows[] = {
          "height and width of one image; x3 for red, green and blue of each pixel (default: the shape of the images "
          "in the data, or a square, or the rectangle nearest to one)"},
     {"picture-columns", 0, SHOAL_OPTION_COUNT, offsetof(data_picture_settings, columns), "N",
-     .help = "images side by side (default: about as many as lines)", .least = 1},
+     .help = "number of images in a row (default: about as many as there are rows)", .least = 1},
     {"picture-scale", 0, SHOAL_OPTION_COUNT, offsetof(data_picture_settings, scale), "N",
-     .help = "pixels across each value (default: images are at least 32 pixels wide or high)", .least = 1,
-     .most = 1000},
+     .help = "width in pixels of each value (default: such that images are at least 32 pixels wide or "
+             "high)",
+     .least = 1, .most = 1000},
     {0},
 };
 const shoal_option *const data_picture_options = rows;
@@ -58,7 +59,7 @@ int data_picture_check(const data_picture_settings *settings, const char *path)
     return settings->shape ? read_shape(&sheet, settings->shape) : SHOAL_OK;
 }
 
-/* Whether images of the sheet's height and width, in grey or in colour, have so many values; sets the channels. */
+/* Whether images of the sheet's height and width, in grey or in colour, have that many values; sets the channels. */
 static bool makes(data_sheet *sheet, int64_t columns)
 {
     if (sheet->height > columns || columns % sheet->height != 0)

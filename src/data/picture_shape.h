@@ -18,7 +18,7 @@ extern const shoal_option *const data_picture_options; /* of data_picture_settin
 
 /* Refuses the options without a --picture to draw, and a shape that is none. */
 int data_picture_check(const data_picture_settings *settings, const char *path);
-/* Fills in everything of the sheet but its images, for rows of so many columns.  The shape is that of the settings, or
+/* Fills in everything of the sheet but its images, for rows of N columns.  The shape is that of the settings, or
  * that of the images in `data`, which may be NULL, or a square, grey or in colour; otherwise the rectangle nearest to a
  * square, which is noted as a guess.  SHOAL_USAGE when the columns do not make images of the shape in the settings. */
 int data_picture_find(data_sheet *sheet, const data_picture_settings *settings, int64_t columns,

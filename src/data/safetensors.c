@@ -170,7 +170,9 @@ static int read_all(data_tensors *file, const unsigned char *bytes, size_t size)
     if (size < LENGTH_BYTES)
         return shoal_fail(SHOAL_INVALID, "%s: too short to be a safetensors file", file->path);
     memcpy(&length, bytes, LENGTH_BYTES);
-    if (length > HEADER_MOST || length > size - LENGTH_BYTES)
+    if (length > HEADER_MOST)
+        return shoal_fail(SHOAL_INVALID, "%s: not a safetensors file", file->path);
+    if (length > size - LENGTH_BYTES)
         return shoal_fail(
             SHOAL_INVALID,
             "%s: not a safetensors file, or cut short: its header claims %llu bytes, but the file has %zu", file->path,

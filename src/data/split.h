@@ -62,7 +62,7 @@ static inline shoal_data *data_split_values(const data_split *split)
     return split->values ? split->values : split->data;
 }
 
-/* "0.2" of so many rows, rounded up or down, or "30" of them.  SHOAL_USAGE for what is neither. */
+/* "0.2" of that many rows, rounded up or down, or "30" of them.  SHOAL_USAGE for what is neither. */
 int data_split_size(int64_t *out, const char *option, const char *size, int64_t rows, bool up);
 
 #endif

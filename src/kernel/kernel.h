@@ -72,7 +72,7 @@ typedef struct kernel_byte_centres {
     const float *norm;     /* |step * value|, rounded up */
 } kernel_byte_centres;
 
-/* What nearest_few finds, one value a row. */
+/* What nearest_few finds, one value per row. */
 typedef struct kernel_nearest {
     float *best, *second; /* the two least scores; second is +infinity when there is one centre */
     int32_t *index;       /* of the best, the lowest on ties */

@@ -2,8 +2,8 @@
  * with what it says.
  *
  *     near   start     job, spec, kernel, threads, memory, helpers, led, first, count, data
- *                                                                                   begin with so many workers
- *            scale     count                                                        from now on so many
+ *                                                                                   begin with N workers
+ *            scale     count                                                        from now on N
  *            progress                                                               the job moves on
  *            leave                                                                  tell all to leave
  *            probe     key                                                  measure the way to the store with this blob

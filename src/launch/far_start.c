@@ -339,7 +339,7 @@ static int choose_program(const far_program **out, far_command *self, char *text
     const char *first = take_first_word(&text);
     const char *system = strcmp(first, "system") == 0 ? take_first_word(&text) : "", *machine = take_first_word(&text);
     if (strcmp(first, "system") != 0)
-        return shoal_fail(SHOAL_AGAIN, "%s: its shell does not answer as it should", self->name);
+        return shoal_fail(SHOAL_AGAIN, "%s: its shell does not respond as expected", self->name);
     snprintf(self->system, sizeof self->system, "%.16s %.16s %.28s", system, machine, text);
     int status = far_program_for(out, options->program, system, machine, text, options->no_libraries);
     if (status < 0) {
@@ -381,10 +381,10 @@ static int converse(far_command *self, const far_program *program, const far_sta
         } else if (strcmp(word, "unfit") == 0) {
             return fail_unfit(self, text, program, options);
         } else if (strcmp(word, "none") == 0) {
-            return shoal_fail(SHOAL_INVALID, "%s: there is no folder that this program can be kept in and run from%s",
+            return shoal_fail(SHOAL_INVALID, "%s: there is no folder to keep this program in and run it from%s",
                               self->name, skipped);
         } else {
-            return shoal_fail(SHOAL_AGAIN, "%s: its shell does not answer as it should: '%s'", self->name, word);
+            return shoal_fail(SHOAL_AGAIN, "%s: its shell does not respond as expected: '%s'", self->name, word);
         }
     }
 }

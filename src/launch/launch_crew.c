@@ -303,7 +303,7 @@ int launch_crew_tick(launch_crew *self)
         hopeful += !slot->ended;
     }
     if (status == SHOAL_OK && hopeful == 0 && self->wanted > 0 && self->reason[0])
-        return shoal_fail(SHOAL_INVALID, "the workers fail: the last one %s", self->reason);
+        return shoal_fail(SHOAL_INVALID, "the workers keep failing: the last one %s", self->reason);
     return status;
 }
 

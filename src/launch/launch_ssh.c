@@ -38,9 +38,8 @@ static const struct {
     far_verdict verdict;
     bool usage_follows; /* followed by many lines, of which the last says nothing */
 } sayings[] = {
-    {"REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key is not the one that is known", FAR_LASTING, false},
-    {"Host key verification failed", "its host key is not known; connect once by hand to accept it", FAR_LASTING,
-     false},
+    {"REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key differs from the known one", FAR_LASTING, false},
+    {"Host key verification failed", "its host key is unknown; connect once by hand to accept it", FAR_LASTING, false},
     {"Permission denied",
      "it asks for a password or refuses the key; ssh-copy-id or ssh-agent let ssh in without asking", FAR_LASTING,
      false},

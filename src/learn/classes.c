@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "learn/check.h"
 #include "learn/exact.h"
 
@@ -20,9 +21,9 @@ int learn_target_place(int64_t *out, int64_t target, const shoal_shape *shape, c
 {
     if (shape->rows < 1 || shape->columns < 2 || shape->columns > COLUMNS_MOST)
         return shoal_fail(SHOAL_INVALID,
-                          "%" PRId64 " rows and %" PRId64
-                          " columns; %s needs rows, a column of labels and at least one other",
-                          shape->rows, shape->columns, learner);
+                          "%" PRId64 " row%s and %" PRId64
+                          " column%s; %s needs rows with a target and at least one other column",
+                          shape->rows, base_plural(shape->rows), shape->columns, base_plural(shape->columns), learner);
     *out = target > 0 ? target - 1 : target < 0 ? shape->columns + target : shape->columns - 1;
     return *out >= 0 && *out < shape->columns
                ? SHOAL_OK

@@ -194,7 +194,7 @@ static void take_first(lbfgs_space *space, learn_lbfgs_answer *out, learn_lbfgs 
     go_on_from(space, out, machine, iterate, x);
 }
 
-/* Where rounding hides whether points get lower they are accepted by their slopes, and that could go on for ever. */
+/* Where rounding hides whether points get lower they are accepted by their slopes, and that could go on forever. */
 static void notice_progress(learn_lbfgs *machine)
 {
     const bool lower = machine->value < machine->least_value || machine->gradient_most < machine->least_gradient;

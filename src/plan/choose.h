@@ -67,7 +67,7 @@ typedef struct plan_choice {
 } plan_choice;
 
 int plan_choose(plan_choice *out, const plan_question *question);
-/* One process of this machine with so many threads, which need not be among those of the question. */
+/* One process of this machine with that many threads, which need not be among those of the question. */
 int plan_estimate_alone(plan_option *out, const plan_question *question, int64_t threads);
 void plan_choice_free(plan_choice *choice);
 

@@ -225,7 +225,7 @@ static int read_history_lines(plan_run **out, int64_t *count, int64_t *damaged, 
     return status;
 }
 
-/* Where the last so many lines begin: those before need not be parsed. */
+/* Where the last lines that are wanted begin: those before need not be parsed. */
 static size_t start_of_last(const char *bytes, size_t size, int64_t lines)
 {
     size_t at = size > 0 && bytes[size - 1] == '\n' ? size - 1 : size;

@@ -28,7 +28,7 @@ static int find_shape(plan *plan)
     if (!path) {
         if (request->shape.rows > 0 && request->shape.columns > 0)
             return SHOAL_OK;
-        return shoal_fail(SHOAL_USAGE, "how large are the data? Give DATA, or --rows and --cols");
+        return shoal_fail(SHOAL_USAGE, "the size of the data is unknown: give DATA, or --rows and --cols");
     }
     if (request->shape.rows > 0 || request->shape.columns > 0)
         return shoal_fail(SHOAL_USAGE, "--rows and --cols: %s has its own size; they are for data that are not here",
@@ -264,7 +264,10 @@ static void assume_store(plan *plan)
     char text[200];
     const char *what = request->bandwidth > 0 || request->latency > 0 ? "other figures" : "rates and latencies";
     if (request->workers.local && !request->store)
-        snprintf(text, sizeof text, "typical %s of a folder between processes: run `shoal calibrate` first", what);
+        snprintf(text, sizeof text,
+                 "typical %s of a folder shared by processes; `shoal calibrate` measures "
+                 "yours",
+                 what);
     else
         snprintf(text, sizeof text, "published %s of store %.64s (measure yours: shoal calibrate --store URL)", what,
                  plan->store);

@@ -108,7 +108,7 @@ static double share(const shoal_site *site, double connection, double account, d
     return account > 0 ? fmin(rate, account / fmax(n, 1)) : rate;
 }
 
-/* Seconds in which each of n reads `count` blobs of so many bytes. */
+/* Seconds in which each of n reads `count` blobs of that many bytes. */
 static double reading(const shoal_site *site, double n, double count, double bytes)
 {
     return count > 0

@@ -78,7 +78,7 @@ typedef struct plan_request {
     double straggle; /* may be NAN */
     const char *store;
     bool no_probe;
-    /* The paper's model instead of ours, of k-means with so many clusters and iterations. */
+    /* The paper's model instead of ours, of k-means with that many clusters and iterations. */
     bool by_paper;
     double clusters, iterations;
     plan_meter meter;
@@ -109,7 +109,7 @@ typedef struct plan {
     int64_t usual;       /* threads of the same command without `plan`: one of the options with a request of `here` */
     plan_option alone;   /* that command where workers were asked for, if it is faster and fits; threads 0: not so */
     bool probed;         /* the learner was tried with these very options */
-    bool tried_whole;    /* and with all rows, until it ended by itself: so many rounds it takes */
+    bool tried_whole;    /* and with all rows, until it ended by itself: that is how many rounds it takes */
     bool measured_now;   /* the learner was measured for this plan alone */
     bool site_measured;
     double busy;       /* share of this machine's processor that other programs have now; 0 for other machines */

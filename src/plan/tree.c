@@ -8,7 +8,7 @@
 #include "data/grain.h"
 
 /* As jobs choose them: two slices for every thread, at least four, none of more bytes than this; merged in one step up
- * to so many, and where a further step costs next to nothing, first by who made them. */
+ * to that many, and where a further step costs next to nothing, first by who made them. */
 static const double SLICES_A_SLOT = 2, SLICES_LEAST = 4, SLICES_MOST = 65536, SLICE_BYTES = 256e6, FLAT_MOST = 16,
                     GROUPED_MOST = 16;
 

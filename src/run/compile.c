@@ -106,7 +106,10 @@ static int wait_compiler(pid_t process, const char *source)
     int how;
     base_wait(process, &how);
     if (WIFEXITED(how) && WEXITSTATUS(how) == 127)
-        return shoal_fail(SHOAL_SYSTEM, "%s: there is no compiler %s here; CC names another", source, compiler());
+        return shoal_fail(SHOAL_SYSTEM,
+                          "%s: there is no compiler %s on this machine; set CC to another "
+                          "one",
+                          source, compiler());
     if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
         return shoal_fail(SHOAL_INVALID, "%s: %s can't compile it", source, compiler());
     return SHOAL_OK;

@@ -56,7 +56,7 @@ int run_jobs_place(char **out, const char *url);
 
 /* "running", "waiting" (for workers), "done", "failed" or "cancelled". */
 const char *run_jobs_state_name(const shoal_job *job);
-/* Asks whoever started workers for a job to keep so many of them.  SHOAL_USAGE for a job that has ended. */
+/* Asks whoever started workers for a job to keep that many of them.  SHOAL_USAGE for a job that has ended. */
 int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers);
 /* Removes a job from the store, and what this machine keeps about it.  SHOAL_USAGE without `force` while workers are at
  * work on it. */

@@ -16,7 +16,7 @@ int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers)
     shoal_job *job = NULL;
     int status = shoal_job_describe(&job, jobs->store, id, 0, run_jobs_deadline(jobs));
     if (status == SHOAL_OK && job->state != SHOAL_JOB_RUNNING)
-        status = shoal_fail(SHOAL_USAGE, "job %s is %s: it needs no workers", id, run_jobs_state_name(job));
+        status = shoal_fail(SHOAL_USAGE, "job %s is %s and needs no workers", id, run_jobs_state_name(job));
     shoal_job_free(&job);
     return status == SHOAL_OK ? shoal_job_want(jobs->store, id, workers, run_jobs_deadline(jobs)) : status;
 }

@@ -5,7 +5,7 @@
 #include "data/array.h"
 #include "outcome.h"
 
-/* What an output will hold, for rows of so many columns, or 0 when that is unknown. */
+/* What an output will hold, for rows of that many columns, or 0 when that is unknown. */
 data_content run_output_content(const learn_output *output, const char *learner, int64_t columns);
 /* Notes what is known of an output once there is its tensor; NULL adds nothing. */
 void run_output_note(data_content *content, const shoal_tensor *tensor);

@@ -179,7 +179,7 @@ static void record_run(const plan_run *run, const shoal_outcome *outcome)
     if ((kept && strcmp(kept, "off") == 0) || plan_history_path(&path) < 0)
         return;
     if (plan_history_add(path, run) < 0)
-        warn(outcome, "this run is not in the history; SHOAL_HISTORY=off keeps none");
+        warn(outcome, "this run is not in the history; SHOAL_HISTORY=off turns the history off");
     base_free(&path);
 }
 

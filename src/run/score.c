@@ -384,8 +384,9 @@ static void say_name(learn_lines *lines, const char *name, int width)
 static void say_table(learn_lines *lines, const run_score *score)
 {
     int width = widest(score);
-    learn_say(lines, score->table && is_of_classes(score) ? "confusion" : "clusters",
-              "rows are known classes, columns what the model says");
+    bool classes = score->table && is_of_classes(score);
+    learn_say(lines, classes ? "confusion" : "clusters", "rows: known classes; columns: %s",
+              classes ? "predicted classes" : "clusters");
     learn_say_more(lines, "\n%*s", 11 + width, "");
     for (int64_t k = 0; k < score->predicted; k++) {
         learn_say_more(lines, " ");

@@ -8,7 +8,7 @@
 const char *run_target_file(const char *target);
 /* Sets how the target is read, for a run that has one. */
 void run_target_read(shoal_data_options *reading, const shoal_outcome *outcome);
-/* Once the data are open: if their target is not a column, reads one value a row from a file, as a column or as a row
+/* Once the data are open: if their target is not a column, reads one value per row from a file, as a column or as a row
  * of any format, and makes it the last column of outcome->data.  Numbers stay what they are: the type is that of the
  * data where it holds all of them, otherwise the smallest that holds both.  Words become 0, 1, 2, ... in the order of
  * their bytes.  Rows whose value is missing go where --missing drop says so. */

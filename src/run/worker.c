@@ -45,27 +45,30 @@ static const shoal_option work_rows[] = {
          "memory, or of what its control group allows if that is less)",
      .least = RUN_WORKER_MEMORY_LEAST},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, roles), "ROLES",
-     .help = "what it does: map, reduce, last, or several of them separated by commas", .fallback = "map,reduce,last"},
+     .help = "what it does: map, reduce, last, or several of these, separated by "
+             "commas",
+     .fallback = "map,reduce,last"},
     {"idle", 0, SHOAL_OPTION_REAL, offsetof(run_worker_options, idle), "SECONDS",
-     .help = "end after this long without a job (default: never)", .least = 0.001, .most = SHOAL_JOB_PATIENCE_MOST},
+     .help = "exit after SECONDS without a job (default: never)", .least = 0.001, .most = SHOAL_JOB_PATIENCE_MOST},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(run_worker_options, patience), "SECONDS",
-     .help = "end after this long without the store (default: 300)", .least = 0.1, .most = SHOAL_JOB_PATIENCE_MOST},
+     .help = "exit after SECONDS without the store (default: 300)", .least = 0.1, .most = SHOAL_JOB_PATIENCE_MOST},
     {"notice", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, notice), "FILE|COMMAND",
      .help =
-         "leave when this file appears, or when this command, run once a second, exits 0: the machine is about to go"},
+         "leave when this file appears, or when this command, run once per second, exits with 0: the machine is about "
+         "to be taken away"},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, kernel), "NAME",
      .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
     {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, allow_code), "SHA256,...",
      .help = "serve jobs that bring code if everything they bring has one of these hashes, which shoal job show prints "
              "(default: none)"},
-    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(run_worker_options, quiet), NULL, .help = "print errors alone"},
+    {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(run_worker_options, quiet), NULL, .help = "print only errors"},
     {0},
 };
 static const shoal_option data_rows[] = {
     {"cache", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, cache), "FOLDER",
-     .help = "keep fetched rows here, for all workers of this machine, or 'none' (default: ~/.cache/shoal)"},
+     .help = "cache fetched rows in this folder, for all workers of this machine, or 'none' (default: ~/.cache/shoal)"},
     {"cache-size", 0, SHOAL_OPTION_BYTES, offsetof(run_worker_options, cache_bytes), "BYTES",
-     .help = "how large that may grow (default: a tenth of what is free on its disk)", .least = 1},
+     .help = "maximum size of the cache (default: a tenth of the free space on its disk)", .least = 1},
     {"data-root", 0, SHOAL_OPTION_LIST, offsetof(run_worker_options, data_roots), "FOLDER|URL,...",
      .help =
          "jobs may read files and folder stores of this machine that are below these folders, and other stores that "
@@ -76,11 +79,11 @@ static const shoal_option launch_rows[] = {
     {"spec", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, spec), "SHA256",
      .help = "serve the job only if its spec has this hash"},
     {"data-store", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, data_url), "URL",
-     .help = "a store that stands in for the one that the job's rows are in"},
+     .help = "read the job's rows from this store instead of the one it names"},
     {"parent", 0, SHOAL_OPTION_COUNT, offsetof(run_worker_options, parent), "PID",
-     .help = "end with this process, which must be the one that starts the worker", .least = 1},
+     .help = "end when this process ends, which must be the one that started the worker", .least = 1},
     {"id", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, id), "HEX",
-     .help = "its number, 16 hexadecimal digits (default: random)"},
+     .help = "the worker's number, 16 hexadecimal digits (default: random)"},
     {0},
 };
 
@@ -102,7 +105,7 @@ static int parse_roles(unsigned *out, const char *text)
         while (i < 4 && (strlen(known[i].name) != length || strncmp(known[i].name, at, length) != 0))
             i++;
         if (i == 4)
-            return shoal_fail(SHOAL_USAGE, "--roles: '%s' should be some of map, reduce and last, with commas between",
+            return shoal_fail(SHOAL_USAGE, "--roles: '%s' should be some of map, reduce and last, separated by commas",
                               text);
         *out |= known[i].role;
         at += length + (at[length] == ',');

@@ -274,7 +274,7 @@ static int fail_crashed(const following *self, const char *why)
     if (status == SHOAL_OK)
         status = run_jobs_command(&removal, self->jobs, "remove", self->id);
     if (status == SHOAL_OK)
-        status = shoal_fail(SHOAL_INVALID, "%s: %s; `%s` shows what the workers said, `%s` removes the job", what, why,
+        status = shoal_fail(SHOAL_INVALID, "%s: %s; `%s` prints the workers' logs, `%s` removes the job", what, why,
                             logs, removal);
     base_free(&removal);
     base_free(&logs);
@@ -308,7 +308,7 @@ static int end_failed(const following *self, int failure, const char *why)
     const char *name = wrong_rows ? self->outcome->data_name : "", *colon = wrong_rows ? ": " : "";
     const char *verb = failure == SHOAL_ABSENT ? NULL : wrong_rows ? "remove" : "resume";
     const char *hint =
-        wrong_rows ? "other rows need another job; remove this one with" : "after fixing it, resume with";
+        wrong_rows ? "for other rows start a new job; remove this one with" : "after fixing it, resume with";
     if (wrong_input && remove_unkept(self))
         verb = NULL;
     if (verb && !self->options->passing && run_jobs_command(&command, self->jobs, verb, self->id) == SHOAL_OK)

@@ -126,6 +126,7 @@ struct shoal_store {
     int64_t most;    /* bytes that a blob or message may take; 0: any */
     struct {
         atomic_llong requests[SHOAL_REQUEST_KINDS], sent, received, causes[SHOAL_CAUSES];
+        atomic_llong kept; /* bytes that puts did not send, since the server had them from an earlier put */
     } counts;
 };
 

@@ -33,6 +33,19 @@ no home to keep	cannot store: HOME is unset
 a row a line	one row per line
 one a line	one per line
 one behind the other	one after another
+[( ]?objects? a line	one JSON object per line
+writes? a line of JSON	writes one line of JSON
+(how|how much) a job stands	the state of a job
+print errors alone	print only errors
+goes on where it (was|stopped)	continues where it stopped
+what the workers? (of a job )?said	the logs of the workers
+0 is for ever	0 for no limit
+of them not 0	nonzero
+one (number|value|weight) a (row|column|pixel)	one per row
+takes? of the order of a second	takes about a second
+laid over white	drawn on white
+columns what the model says	columns: predicted classes
+what a store can do	the speed of a store
 bytes of an? [a-z]+ are not those of	malformed
 is no plain file	is not a plain file
 is no number	is not a number

@@ -172,7 +172,7 @@ static void print_threads(void)
         else if (thread->state == JOINING)
             fprintf(stderr, "waits for a thread's end\n");
         else if (thread->until == INT64_MAX)
-            fprintf(stderr, "waits on a word, for ever\n");
+            fprintf(stderr, "waits on a word, forever\n");
         else
             fprintf(stderr, "waits until %.6f\n", (double)(thread->until - START) * 1e-9);
     }

@@ -6,7 +6,7 @@
     mpi.refuses("openmpi", 3, 1, "none.npy: ", "kmeans", "none.npy", "-k", 5)
 
 A kind of MPI is there when its launcher is, and the plug-in for it lies where the program was built. Ranks run in the
-current folder, which also has what their launcher leaves behind. Nothing here waits for ever: what takes too long is
+current folder, which also has what their launcher leaves behind. Nothing here waits forever: what takes too long is
 killed with all that it started, and what it said is shown.
 """
 import fcntl

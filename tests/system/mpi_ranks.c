@@ -270,7 +270,7 @@ static void aborts(shoal_ranks *ranks)
     printf("met an aborted rank\n");
 }
 
-/* Waits for ever in a sum: for the test that kills one. */
+/* Waits forever in a sum: for the test that kills one. */
 static void hangs(shoal_ranks *ranks)
 {
     printf("pid %d\n", (int)getpid());

@@ -251,7 +251,7 @@ def history_tells_of_runs():
         assert all(isinstance(run[name], int) for name in ("rows", "columns", "workers", "threads")), run
         assert run["learner"] == "kmeans" and run["workers"] == 1 and run["store"] is None, run
         assert 0 < run["low"] < run["predicted"] < run["high"], run
-        assert abs(run["ratio"] * run["predicted"] / run["happened"] - 1) < 1e-9, run
+        assert abs(run["ratio"] * run["predicted"] / run["actual"] - 1) < 1e-9, run
     errors = sorted(abs(run["ratio"] - 1) for run in listed["runs"])
     assert listed["predicted"] == 2 and listed["worst_error"] == errors[1] and listed["median_error"] == errors[
         0], listed

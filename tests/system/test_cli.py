@@ -142,8 +142,8 @@ def wrong_usage_exits_2_with_a_hint():
     fails(2, ["--iteration", "did you mean --iterations?"], "kmeans", "x.npy", "-k", 3, "--iteration", 5)
     fails(2, "-k must be at least 1, not 0", "kmeans", "x.npy", "-k", 0)
     fails(2, "-k must be at least 1, not -1", "kmeans", "x.npy", "-k", -1)
-    fails(2, "-k: three is not a number", "kmeans", "x.npy", "-k", "three")
-    fails(2, "--tolerance: 1e-4x is not a number", "kmeans", "x.npy", "-k", 3, "--tolerance", "1e-4x")
+    fails(2, "-k: 'three' is not a number", "kmeans", "x.npy", "-k", "three")
+    fails(2, "--tolerance: '1e-4x' is not a number", "kmeans", "x.npy", "-k", 3, "--tolerance", "1e-4x")
     fails(2, "--tolerance must be at least 0, not -1", "kmeans", "x.npy", "-k", 3, "--tolerance", -1)
     fails(2, "--threads must be at least 1, not 0", "kmeans", "x.npy", "-k", 3, "--threads", 0)
     fails(2, "--kernel: 'sse9' is not one of auto, portable", "kmeans", "x.npy", "-k", 3, "--kernel", "sse9")
@@ -315,6 +315,10 @@ def options_have_the_names_of_other_programs_too():
              "--centers", "other.npy", "--quiet")
     assert open("own.npy", "rb").read() == open("other.npy", "rb").read()
     succeeds("kmeans", "x.npy", "--n_clusters=3", "--max_iter=7", "--n_init=2", "--random_state=5", "--quiet")
+    for other, own in (("k-means++", "kmeans++"), ("k-means||", "parallel"), ("kmeans||", "parallel")):
+        for init, name in ((own, "own.npy"), (other, "other.npy")):
+            succeeds("kmeans", "x.npy", "-k", 3, "--init", init, "--centres", name, "--quiet")
+        assert open("own.npy", "rb").read() == open("other.npy", "rb").read(), other
     fails(2, "--n-clusters must be at least 1, not 0", "kmeans", "x.npy", "--n-clusters", 0)
     fails(2, ["unknown option --max-ite", "did you mean --iterations?"], "kmeans", "x.npy", "-k", 3, "--max-ite", 7)
 
@@ -716,7 +720,7 @@ def more_clusters_than_distinct_rows_are_refused():
     numpy.save("tiny.npy", numpy.array([[0], [1], [1e-160]]))
     for init in ("kmeans++", "parallel"):
         fails(1, ["x.npy", "-k 4", "2 distinct rows"], "kmeans", "x.npy", "-k", 4, "--init", init, "--labels", "l.npy")
-        # rows whose squared distance is as good as 0, though not quite: seeding must not look for ever finer quanta
+        # rows whose squared distance is as good as 0, though not quite: seeding must not search for ever finer quanta
         fails(1, ["tiny.npy", "-k 3", "2 distinct rows"], "kmeans", "tiny.npy", "-k", 3, "--init", init)
         succeeds("kmeans", "x.npy", "-k", 2, "--init", init, "--labels", "l.npy", "--centres", "c.npy")
         assert (numpy.load("c.npy")[numpy.load("l.npy")] == numpy.load("x.npy")).all()

@@ -120,6 +120,7 @@ def what_may_follow_comes_from_the_tables():
     assert candidates("kmeans", "-k", "") == (":words", [])  # a number: nothing to offer
     assert candidates("kmeans", "-k", "3", "") == candidates("kmeans", "-qk3", "") == (":files", [])
     assert candidates("kmeans", "x.npy", "") == (":words", [])  # one DATA is enough
+    assert candidates("kmeans", "--kernel", "") == (":words", ["auto", "portable", "avx2", "avx512", "vnni"])
     assert candidates("kmeans", "--max-iter", "") == (":words", [])  # an alias awaits its value too
     assert candidates("kmeans", "--labels", "") == candidates("kmeans", "--labels=x") == (":files", [])
     assert candidates("kmeans", "--", "--l") == (":files", [])

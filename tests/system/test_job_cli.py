@@ -340,7 +340,7 @@ def a_worker_tells_that_its_job_failed():
     name = succeeds("run", "nan.c", DATA, "--store", "st", "--detach").out.strip()
     hashes = ",".join(show()["code"].values())
     done = fails(1, "joins job", "worker", "--store", "st", "--job", name, "--allow-code", hashes)
-    assert f"shoal: job {name} failed: " in done.err and "done: the job failed" in done.err, done.err
+    assert f"shoal: job {name} failed: " in done.err and "ended: the job failed" in done.err, done.err
 
 
 @apart.test
@@ -353,7 +353,7 @@ def the_dead_are_not_counted():
     end(worker)
     waits_for("that it is silent", lambda: jobs()[0]["workers"] == 0)
     assert jobs()[0]["state"] == "waiting" and jobs()[0]["silent"] == 1
-    assert "0 at work, 1 silent" in succeeds("job", "show", "--store", "st").out
+    assert "0 active, 1 silent" in succeeds("job", "show", "--store", "st").out
 
 
 @apart.test
@@ -428,7 +428,7 @@ def the_number_of_workers_changes_on_request():
     at_work(2)
     assert show()["wanted"] == 2
     succeeds("job", "cancel", "--store", "st")
-    fails(2, "is cancelled: it needs no workers", "job", "scale", "4", "--store", "st")
+    fails(2, "is cancelled and needs no workers", "job", "scale", "4", "--store", "st")
 
 
 # ---- stopping and going on -----------------------------------------------------------------------------------------
@@ -610,8 +610,8 @@ def workers_that_fail_at_once_say_why():
     succeeds("data", "convert", "gen:uniform?rows=900&cols=8", "rows.npy")
     name = succeeds("kmeans", "rows.npy", *LEARN, "--store", "st", "--detach", "--lease", "1").out.strip()
     os.remove("rows.npy")
-    done = fails(3, "the workers fail: the last one", "job", "resume", name, "--store", "st", "--workers", "local:2",
-                 "--patience", "60")
+    done = fails(3, "the workers keep failing: the last one", "job", "resume", name, "--store", "st",
+                 "--workers", "local:2", "--patience", "60")
     assert f"{os.path.abspath('rows.npy')}: can't read: No such file" in done.err, done.err
     assert done.err.count(name) == 2, f"once as the job's name and once in the command: {done.err}"
 
@@ -795,6 +795,32 @@ def an_output_that_can_not_be_written_loses_nothing():
     same("expected.npy", "found/centres.npy")
     fails(1, "/nowhere/c.npy: can't write", "kmeans", DATA, *LEARN, "--workers", "local:1", "--centres",
           "/nowhere/c.npy")
+
+
+@apart.test
+def a_result_that_was_damaged_is_computed_again():
+    reference(*LEARN)
+    os.mkdir("found")
+    name = succeeds("kmeans", DATA, *LEARN, *outputs("found"), "--store", "st", "--workers", "local:2",
+                    "--detach").out.strip()
+    succeeds("job", "wait", name, "--store", "st")
+    waits_for("the outputs", lambda: os.path.exists("found/trace.jsonl"))
+    for folder, _, files in os.walk("found"):
+        for file in files:
+            os.remove(os.path.join(folder, file))
+    keys = succeeds("store", "ls", "-r", f"st/jobs/{name}/round").out.split()
+    assert len(keys) == 1, keys
+    with open("junk", "wb") as file:
+        file.write(b"not a model" * 10)
+    succeeds("store", "put", "junk", f"st/jobs/{name}/round/{keys[0]}")
+    about = show("st", name)
+    assert about["state"] == "waiting" and about["round"] > 0 and about["message"].startswith("damaged: "), about
+    told = fails(1, f"job {name}: its result is damaged", "job", "result", name, "--store", "st")
+    assert "resume the job to compute it again" in told.err, told.err
+    assert "no job waits" in succeeds("job", "remove", "--all-unstarted", "--store", "st").out
+    succeeds("job", "resume", name, "--store", "st", "--workers", "local:2")
+    agrees("found", trace=False)
+    assert [job["state"] for job in jobs()] == ["done"]
 
 
 # ---- specs that others wrote -----------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def main():
         about = json.loads(shown.stdout)
         text = subprocess.run([SHOAL, "job", "show", "--store", store], capture_output=True, text=True,
                               check=True).stdout
-        assert f"0 at work, {about['left']} gone; --workers shows each of them" in text, text
+        assert f"0 active, {about['left']} gone; --workers shows each of them" in text, text
         text = subprocess.run([SHOAL, "job", "show", "--workers", "--store", store], capture_output=True, text=True,
                               check=True).stdout
         assert text.count(" done\n") >= WORKERS and "slots: threads" in text, text

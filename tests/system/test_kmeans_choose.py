@@ -184,7 +184,7 @@ def test_same_everywhere():
 
 
 def test_resume():
-    """Killed while it tries one K after another, it goes on where it was."""
+    """Killed while it tries one K after another, it continues where it stopped."""
     save("x.npy", blobs(20000, 16, 9, 3, spread=4).astype("f4"))
     words = ["x.npy", "-k", "2..12", "--tolerance", "0"]
     expected = Outcome(*words)

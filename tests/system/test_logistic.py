@@ -496,7 +496,7 @@ def wrong_input_is_told():
     same, many = save(0 * y + 7), save(np.arange(2000.0))
     refuses(1, f"{same}: the value is the same in every row; at least two classes", save(X), "--target", same)
     refuses(1, f"{many}: more than 1000 different values", save(wide), "--target", many)
-    refuses(1, "a column of labels and at least one other", save(y))
+    refuses(1, "needs rows with a target and at least one other column", save(y))
     refuses(1, "--weights needs one value for each of the 60 rows", good, "--weights", save(y[1:]))
     other = Model(save(np.c_[X, X[:, 0], y])).path
     refuses(1, "weights", good, "--start", other)
@@ -505,8 +505,8 @@ def wrong_input_is_told():
     centres = "k.safetensors"
     assert shoal("kmeans", good, "-k", 2, "--model", centres, "--quiet").returncode == 0
     refuses(1, "kmeans", good, "--start", centres)
-    refuses(1, "too great for --precision float32", save(np.c_[X * 1e300, y]), "--precision", "float32")
-    refuses(1, "are too great: scale the columns", save(np.c_[X * 1e100, y]))
+    refuses(1, "too large for --precision float32", save(np.c_[X * 1e300, y]), "--precision", "float32")
+    refuses(1, "are too large: scale the columns", save(np.c_[X * 1e100, y]))
     on_workers = shoal("logistic", save(bad), "--workers", "local:2", "--model", "never.safetensors")
     check("refused on workers too", on_workers.returncode == 1 and "row 41, column 2" in on_workers.stderr,
           on_workers.stderr)

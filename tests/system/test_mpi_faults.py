@@ -91,7 +91,7 @@ def rows_that_can_not_be():
 
 @apart.test
 def outputs_that_can_not_be_written():
-    """At the end, by rank 0; the others do not wait for ever."""
+    """At the end, by rank 0; the others do not wait forever."""
     np.save("x.npy", rows())
     done = mpi.run(FIRST, 3, "kmeans", "x.npy", "-k", 3, "--centres", "/dev/full", "--quiet")
     assert done.code == 1 and len(done.told()) == 1 and "/dev/full" in done.told()[0], done
@@ -209,7 +209,7 @@ def without_the_plugin():
         mpi.refuses(kind, 4, 1, "/nowhere/lib.so", *words, env={"SHOAL_MPI_PLUGIN": "/nowhere/lib.so"})
         told = mpi.refuses(kind, 4, 1, "libshoal-mpi.so", *words, program=["alone/shoal"])
         assert "mpirun" in told, told
-        # One host lacks it: the others do not wait for ever.
+        # One host lacks it: the others do not wait forever.
         lacking = mpi.by_rank("test $RANK != 2 || export SHOAL_MPI_PLUGIN=/nowhere/lib.so")
         told = mpi.refuses(kind, 3, 1, "/nowhere/lib.so", *words, program=lacking)
         assert told.startswith("shoal: rank 2 on "), told
@@ -278,7 +278,7 @@ def maps_that_fail():
 
 @apart.test
 def maps_that_crash():
-    """Nobody can tell more than the launcher does, but nobody waits for ever."""
+    """Nobody can tell more than the launcher does, but nobody waits forever."""
     np.save("x.npy", rows())
     write("m.c", MODULE.replace("MAP", "if (rank() == 1 && model[0] > 1e4) abort();").replace("UPDATE", ""))
     mpi.run(FIRST, 1, "run", "m.c", "x.npy", "--quiet")  # compiled

@@ -139,7 +139,7 @@ def this_machine_where_no_workers_are_named():
     assert abs(one["speedup"] - 1) < 1e-9 and abs(one["efficiency"] - 1) < 1e-9, one
     said = shoal("plan", "kmeans", "rows.npy", "-k", "100")
     assert "--threads 1" in said and "--workers local:2" in said and "s3" not in said and "default" in said
-    assert "as a trial of all rows needed" in " ".join(said.split())
+    assert "as in a trial on all rows" in " ".join(said.split())
     one = plan("kmeans", "rows.npy", "-k", "100", "--threads", cores + 3)
     assert one["default_threads"] == cores + 3 and {row["threads"] for row in one["rows"]} > {1, cores + 3}
     asked = plan("kmeans", "rows.npy", "-k", "100", "--workers", "1..8")

@@ -293,7 +293,7 @@ def wrong_spaces_are_told():
         assert done.stderr.startswith(f"shoal: {sentence}") and done.stderr.count("\n") == 1, (space, done.stderr)
         assert not os.path.exists("space.trials.jsonl"), space
     os.unlink("space.json")
-    assert shoal(*words(), code=1).stderr.startswith("shoal: unable to open space.json: No such file")
+    assert shoal(*words(), code=1).stderr.startswith("shoal: space.json: can't read: No such file")
     os.mkdir("space.json")
     assert shoal(*words(), code=1).stderr.startswith("shoal: space.json: ")
 

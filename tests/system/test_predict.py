@@ -582,7 +582,7 @@ def scores_of_classes():
         right = int((found == labels).sum())
         assert f"\naccuracy   {100 * right / 600:.2f}%: {right} of 600 rows\n" in summary, summary
         assert f"\nlog loss   {loss:.6g}\n" in summary, summary
-        assert "\nconfusion  rows are known classes, columns what the model says\n" in summary, summary
+        assert "\nconfusion  rows: known classes; columns: predicted classes\n" in summary, summary
     assert "training accuracy" in shoal("logistic", "train.csv").stdout
     write_csv("truth.csv", ["known"], labels)
     os.link("truth.csv", "linked.csv")
@@ -700,7 +700,8 @@ def words_as_classes():
 def what_does_not_fit_is_told():
     np.save("x.npy", rows(10, 4))
     write_model("m.safetensors", {"learner": "kmeans"}, centres=rows(2, 3))
-    refuses(1, "x.npy has 4 columns, but m.safetensors is a model for 3", "m.safetensors", "x.npy")
+    refuses(1, "x.npy has 4 columns, but m.safetensors is a model for 3: leave one out with --drop-column, or, if it "
+            "is the known class, name it with --score --target COLUMN", "m.safetensors", "x.npy")
     write_model("m.safetensors", {"learner": "forest"}, trees=rows(2, 3))
     refuses(1, "m.safetensors: a model of 'forest', a learner this program does not know", "m.safetensors",
             "x.npy")

@@ -557,7 +557,7 @@ def test_refused():
          lambda: LogisticRegression(C=0).fit(X, NUMBERS)),
         ("l1_ratio", ValueError, "^l1_ratio must be a number between 0 and 1, not None$",
          lambda: LogisticRegression("elasticnet").fit(X, NUMBERS)),
-        ("class_weight", ValueError, "^class_weight has a weight for 'yew', which is no class of y$",
+        ("class_weight", ValueError, "^class_weight has a weight for 'yew', which is not a class of y$",
          lambda: LogisticRegression(class_weight={"yew": 2}).fit(X, WORDS)),
         ("class_weight of a file", ValueError, "^class_weight needs X and y in memory",
          lambda: LogisticRegression(class_weight="balanced").fit("trees.csv", "kind")),

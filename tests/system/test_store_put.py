@@ -175,6 +175,7 @@ def a_put_that_was_killed_goes_on(store):
     assert done["requests"]["get"] == 0, done
     assert store.relay.pieces == PIECES - 6 and store.relay.bytes == SIZE - before, (store.relay.pieces, before, done)
     assert done["sent"] < SIZE - before + MIB, done
+    assert done["resumed_bytes"] == before, (before, done)
     store.expect("large", large)
 
 

@@ -302,7 +302,7 @@ static void test_what_is_refused(void **state)
     refuse(SHOAL_INVALID, "column 2, the target, is 7 in every row", one, 2, 2, NULL, config);
     refuse(SHOAL_INVALID, "row 2, column 1 is infinite; naive Bayes needs finite numbers", bad, 2, 2, NULL, config);
     refuse(SHOAL_INVALID, "column 1 is 1 in every row with label 0", same, 4, 2, NULL, sharp);
-    refuse(SHOAL_INVALID, "no column varies", constant, 2, 2, NULL, config);
+    refuse(SHOAL_INVALID, "no column but the target varies", constant, 2, 2, NULL, config);
     refuse(SHOAL_INVALID, "column 1: its values are too great", great, 3, 2, NULL, config);
     refuse(SHOAL_INVALID, "column 1: its values are too great", greater, 2, 2, NULL, config);
     refuse(SHOAL_INVALID, "every row with label 1 has a weight of 0", good, 4, 2, none, config);
@@ -310,7 +310,7 @@ static void test_what_is_refused(void **state)
     refuse(SHOAL_USAGE, "--smoothing must be finite and at least 0, not -1", good, 4, 2, NULL, wrong);
     refuse(SHOAL_USAGE, "--priors must be data or uniform", good, 4, 2, NULL, choice);
     refuse(SHOAL_USAGE, "--target: there is no column 3; the data has 2", good, 4, 2, NULL, far);
-    refuse(SHOAL_INVALID, "naive Bayes needs rows, a column of labels and at least one other", good, 8, 1, NULL,
+    refuse(SHOAL_INVALID, "naive Bayes needs rows with a target and at least one other column", good, 8, 1, NULL,
            config);
 }
 

@@ -140,6 +140,8 @@ static void test_wrong_addresses(void **state)
         {"gen:uniform?rows=0&cols=3", "needs rows="},
         {"gen:uniform?rows=3&cols=3&sed=1", "has no key \"sed\""},
         {"gen:uniform?rows=3&cols=3&centres=1", "has no key \"centres\""},
+        {"gen:uniform?rows=3&cols=3&centers=1", "has no key \"centers\""},
+        {"gen:blobs?rows=3&cols=3&centers=1&centres=1", "is given twice"},
         {"gen:uniform?rows=3&cols=3&seed", "\"seed\" is not key=value"},
         {"gen:uniform?rows=3&cols=3&rows=4", "\"rows\" is given twice"},
         {"gen:uniform?rows=-3&cols=3", "rows= must be at least 1, not -3"},

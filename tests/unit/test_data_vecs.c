@@ -71,7 +71,7 @@ static void test_lies(void **state)
     refuse(write_file("s.fvecs", bytes, 3), SHOAL_INVALID, "too short");
     refuse(write_file("z.fvecs", "\0\0\0\0", 4), SHOAL_INVALID, "row 1 says that it has 0 values");
     refuse(write_file("n.fvecs", "\xff\xff\xff\xff", 4), SHOAL_INVALID, "row 1 says that it has -1 values");
-    refuse(write_text("t.fvecs", "1,2,3\n4,5,6\n"), SHOAL_INVALID, "so this is not .fvecs; if it holds plain values");
+    refuse(write_text("t.fvecs", "1,2,3\n4,5,6\n"), SHOAL_INVALID, "so this is not .fvecs; if it holds raw values");
     const char *path = write_file("o.fvecs", bytes, size);
     refuse_with(path, &(shoal_data_options){.type = "fvecs", .columns = 4}, SHOAL_USAGE,
                 "which --rows and --cols deny");

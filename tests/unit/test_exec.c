@@ -160,9 +160,9 @@ static void a_program_may_close_its_input(void **state)
 static const struct {
     const char *program, *what;
 } failures[] = {
-    {"exit 0", "it exited with code 0 before it had answered"},
-    {"exec head -c 1 >/dev/null", "it exited with code 0 before it had answered"},
-    {"read -r line; echo gone >&2; exit 9", "it exited with code 9 before it had answered"},
+    {"exit 0", "it exited with code 0 before it answered"},
+    {"exec head -c 1 >/dev/null", "it exited with code 0 before it answered"},
+    {"read -r line; echo gone >&2; exit 9", "it exited with code 9 before it answered"},
     {"kill -9 $$", "it was killed by signal 9"},
     {"echo hello; exec cat >/dev/null", "it wrote 'hello' where an .npy array should begin"},
     {"printf '\\223NUMPX'; exec cat >/dev/null", "where an .npy array should begin"},
@@ -173,8 +173,8 @@ static const struct {
     {"printf \"" NPY("(9223372036854775807,9,),}") "\"; exec cat >/dev/null", "its answer"},
     {"printf \"" NPY("(1,1,1,1,1,), }    \\n") "\"; exec cat >/dev/null", "its answer has 5 dimensions, more than 4"},
     {"exec >&-; exec sleep 100", "it closed its standard output"},
-    {"exec sleep 100", "it has not answered within 0.3 s"},
-    {"while :; do echo x >&2; done", "it has not answered within 0.3 s"},
+    {"exec sleep 100", "it did not answer within 0.3 s"},
+    {"while :; do echo x >&2; done", "it did not answer within 0.3 s"},
     {"printf \"" ONE "x\"; exec cat >/dev/null", "it wrote more than one array"},
 };
 
@@ -215,7 +215,7 @@ static void what_follows_an_answer_is_too_much(void **state)
     assert_int_equal(exec_program_ask(&answer, program, &question, in_seconds(20)), SHOAL_OK);
     exec_program_close(program);
     assert_int_equal(exec_program_finish(program, in_seconds(0.2)), SHOAL_INVALID);
-    assert_says("it has not ended in time");
+    assert_says("it did not exit in time");
     exec_program_end(&program, 0);
     assert_no_children();
 }
@@ -355,7 +355,7 @@ static void failures_name_the_rows_and_the_machine(void **state)
     snprintf(where, sizeof where, "rows 1 to 100 on %s: it exited with code 3 before", host);
     assert_int_equal(run(&result, "echo \"$SHOAL_PARAMS at $SHOAL_HOST\" >&2; exit 3", &config, 2), SHOAL_INVALID);
     assert_says(where);
-    snprintf(where, sizeof where, "it last said: {\"a\": 1} at %s", host);
+    snprintf(where, sizeof where, "its last lines on stderr: {\"a\": 1} at %s", host);
     assert_says(where);
     assert_null(result);
     assert_no_children();

@@ -195,7 +195,7 @@ static void damage_never_ends_the_program(void **state)
     free(jpeg);
 }
 
-/* A progressive file that repeats a scan for ever costs time, not sense. */
+/* A progressive file that repeats a scan forever costs time, not sense. */
 static void files_of_too_many_scans_are_refused(void **state)
 {
     size_t size;

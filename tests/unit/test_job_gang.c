@@ -65,7 +65,7 @@ static void failures_end_it(void **state)
     }
 }
 
-/* Waits until two are here, so that it would take for ever on one thread. */
+/* Waits until two are here, so that it would take forever on one thread. */
 static int meet(void *context, int64_t item)
 {
     (void)context, (void)item;

@@ -372,7 +372,7 @@ static void distrust_is_forgotten_when_the_job_goes_on(void **state)
     shoal_store_close(&store);
 }
 
-/* A learner that finds fault with what workers did make does not keep one busy for ever. */
+/* A learner that finds fault with what workers did make does not keep one busy forever. */
 static void a_learner_that_is_never_content(void **state)
 {
     (void)state;

@@ -412,7 +412,7 @@ static void test_data_that_is_refused(void **state)
     memcpy(bad, good, sizeof bad);
     bad[3] = bad[7] = 0;
     refuse(bad, 4, 2, NULL, &config, SHOAL_INVALID, "column 2, the target, is 0 in every row");
-    refuse(good, 8, 1, NULL, &config, SHOAL_INVALID, "a column of labels and at least one other");
+    refuse(good, 8, 1, NULL, &config, SHOAL_INVALID, "needs rows with a target and at least one other column");
     weights[2] = -1;
     refuse(good, 4, 2, weights, &config, SHOAL_INVALID, "the weight of row 3 is -1");
     memset(weights, 0, sizeof weights);
@@ -426,7 +426,7 @@ static void test_data_that_is_refused(void **state)
     shoal_result_free(&result);
     config.precision = 1;
     good[2] = 1e39;
-    refuse(good, 4, 2, NULL, &config, SHOAL_INVALID, "too great for --precision float32");
+    refuse(good, 4, 2, NULL, &config, SHOAL_INVALID, "too large for --precision float32");
 }
 
 static void test_options_that_are_refused(void **state)

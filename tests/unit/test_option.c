@@ -25,7 +25,7 @@ static const char *const empties[] = {"farthest", "keep", "split", NULL};
 
 static const shoal_option inner_rows[] = {
     {"clusters", 'k', SHOAL_OPTION_COUNT, offsetof(inner, k), "K", .help = "number of clusters", .least = 1},
-    {"memory", 0, SHOAL_OPTION_BYTES, offsetof(inner, bytes), "BYTES", .help = "how much"},
+    {"memory", 0, SHOAL_OPTION_BYTES, offsetof(inner, bytes), "BYTES", .help = "how much", .most = 0x1p60},
     {"seed", 0, SHOAL_OPTION_COUNT, offsetof(inner, seed), "N", .help = "where draws start", .fallback = "7",
      .most = 9e15},
     {"tolerance", 0, SHOAL_OPTION_REAL, offsetof(inner, tolerance), "T", .help = "stop below", .fallback = "1e-4",
@@ -169,13 +169,13 @@ static void errors_name_the_option_as_it_was_called(void **state)
     (void)state;
     refuses("-k 0", "-k must be at least 1, not 0");
     refuses("--clusters=-4", "--clusters must be at least 1, not -4");
-    refuses("-k x", "-k: x is not a number");
+    refuses("-k x", "-k: 'x' is not a number");
     refuses("-k 1.5", "-k: 1.5 is not a whole number");
     refuses("-k 1e19", "-k: 1e19 is too large");
     refuses("--seed -1", "--seed must be at least 0, not -1");
-    refuses("--tolerance 1e-4x", "--tolerance: 1e-4x is not a number");
+    refuses("--tolerance 1e-4x", "--tolerance: '1e-4x' is not a number");
     refuses("--tolerance 2", "--tolerance must be at most 1, not 2");
-    refuses("--tolerance nan", "--tolerance: nan is not a number");
+    refuses("--tolerance nan", "--tolerance: 'nan' is not a number");
     refuses("--memory 64MX", "--memory: '64MX' is not a size such as 4096, 64MB or 1.5GiB");
     refuses("--empty fartest", "--empty: 'fartest' is not one of farthest, keep, split; did you mean farthest?");
     refuses("--empty 3", "--empty: '3' is not one of farthest, keep, split");
@@ -190,6 +190,11 @@ static void errors_name_the_option_as_it_was_called(void **state)
     refuses("--cluster=3", "unknown option --cluster; did you mean --clusters?");
     refuses("--toler 3", "unknown option --toler; did you mean --tolerance?");
     refuses("--zzzzzzzz", "unknown option --zzzzzzzz");
+    refuses("--memory 2e18", "--memory must be at most 1099511627776MiB, not 2e18");
+    refuses("--tolerance=", "--tolerance: '' is not a number");
+    refuses("--verbose", "unknown option --verbose; progress is shown on a terminal, and a summary at the end, unless "
+                         "--quiet is given");
+    refuses("--output x", "unknown option --output; each result has an option of its own, such as --labels FILE");
     refuses("---", "unknown option ---");
     refuses("--a\033[31mb", "unknown option --a?[31mb");
 }

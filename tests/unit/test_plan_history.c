@@ -1,5 +1,5 @@
 /* src/plan/history*.c: lines are added whole by any number of processes, damaged ones are left out, the file does not
- * grow for ever, and fitting finds the constants that the runs were made with. Labels: threads */
+ * grow forever, and fitting finds the constants that the runs were made with. Labels: threads */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>

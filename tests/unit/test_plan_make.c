@@ -272,7 +272,7 @@ static void what_is_missing_is_told(void **state)
     plan_request request = usual();
     request.shape.rows = 0;
     assert_int_equal(plan_make(&plan, &request), SHOAL_USAGE);
-    assert_string_equal(shoal_error(), "how large are the data? Give DATA, or --rows and --cols");
+    assert_string_equal(shoal_error(), "the size of the data is unknown: give DATA, or --rows and --cols");
     request.shape.rows = 5;
     request.path = "x.npy";
     assert_int_equal(plan_make(&plan, &request), SHOAL_USAGE);

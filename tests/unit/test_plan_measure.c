@@ -105,7 +105,7 @@ static void a_store_is_measured_and_left_empty(void **state)
     assert_int_equal(measure(&measured, &who), SHOAL_OK);
     assert_true(measured.put.count > 0); /* what comes later may have no time on a busy machine */
     assert_true(0 < measured.put.median && measured.put.median <= measured.put.high);
-    assert_non_null(strstr(who.heard, "latency of put\nlatency of get\nlatency of take\nhow soon a put is seen\n"));
+    assert_non_null(strstr(who.heard, "latency of put\nlatency of get\nlatency of take\nhow soon a put is visible\n"));
     assert_non_null(strstr(who.heard, "bandwidth of 16 connections\nremoving what was put\n"));
     assert_false(who.unheard);
     assert_false(who.may_stop);

@@ -85,7 +85,7 @@ static void test_unit_is_uniform(void **state)
     double chi = 0, expected = (double)DRAWS / BINS;
     for (int b = 0; b < BINS; b++)
         chi += (bins[b] - expected) * (bins[b] - expected) / expected;
-    /* Five standard deviations each: fixed numbers, so this either holds for ever or never did. */
+    /* Five standard deviations each: fixed numbers, so this either holds forever or never did. */
     assert_true(fabs(chi - (BINS - 1)) < 5 * sqrt(2.0 * (BINS - 1)));
     assert_true(fabs(sum / DRAWS - 0.5) < 5 * sqrt(1.0 / 12 / DRAWS));
     assert_true(fabs(squares / DRAWS - 1.0 / 3) < 5 * sqrt(4.0 / 45 / DRAWS));

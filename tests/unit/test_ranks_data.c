@@ -272,7 +272,7 @@ static void who_shares_nothing_parses(void **state)
     expect_fine(&of, 3);
 }
 
-/* Whoever opened a pipe that was read already would wait for ever. */
+/* Whoever opened a pipe that was read already would wait forever. */
 static void what_was_read_from_a_pipe(void **state)
 {
     const char *paths[] = {file_path("t.csv"), file_path("t.npy")}; /* the rows, or only the weights */

@@ -390,7 +390,7 @@ static void test_a_rank_that_dies_anywhere(void **state)
 }
 
 /* Memory runs out at any allocation of all ranks together: all of them say so, or are ended, and nobody
- * waits for ever. */
+ * waits forever. */
 static void test_memory_runs_out(void **state)
 {
     (void)state;

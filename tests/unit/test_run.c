@@ -254,7 +254,7 @@ static void what_is_wrong_is_told(void **state)
     assert_refused("sparsity", "5", "kmeans has no option 'sparsity'");
     assert_refused("n_clusters", "0", "--n_clusters must be at least 1, not 0"); /* an alias */
     assert_refused("max-ite", "0", "kmeans has no option 'max-ite'; did you mean 'iterations'?");
-    assert_refused("clusters", "many", "--clusters: many is not a number");
+    assert_refused("clusters", "many", "--clusters: 'many' is not a number");
     assert_int_equal(shoal_request_new(&request, "kmeans"), SHOAL_OK);
     assert_int_equal(shoal_request_set(request, "clusters", "3"), SHOAL_OK);
     assert_int_equal(shoal_request_run(&outcome, request), SHOAL_USAGE);

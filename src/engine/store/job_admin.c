@@ -120,8 +120,9 @@ int shoal_job_resume(shoal_store *store, const char *id, int64_t deadline)
     if (status == SHOAL_OK)
         status = job_newest(&model, store, spec, deadline);
     if (status == SHOAL_BROKEN && spec) { /* its newest model is damaged: workers remove it and compute it again */
+        status = job_setup_open(store, spec, deadline); /* perhaps from round 0 on */
         job_spec_free(&spec);
-        return job_open(store, id, deadline);
+        return status;
     }
     const bool done = status == SHOAL_OK && model->state == SHOAL_JOB_DONE;
     if (status == SHOAL_OK && model->state == SHOAL_JOB_FAILED)

@@ -29,6 +29,8 @@ int job_worker_keys_read(shoal_job_worker **out, int64_t *count, const job_worke
 /* Both. */
 int job_workers_read(shoal_job_worker **out, int64_t *count, shoal_store *store, const char *id, double lease,
                      int64_t deadline);
+/* Whether a worker stayed until the job ended, well or badly. */
+bool job_worker_saw_end(const shoal_job_worker *worker);
 /* Whether a worker that no longer takes part did not leave by itself: it died or fell silent. */
 bool job_worker_is_lost(const shoal_job_worker *worker);
 void job_counts_add(shoal_store_counts *sum, const shoal_store_counts *more);

@@ -158,6 +158,24 @@ static int describe_model(shoal_job *job, const job_model *model)
     return model->message ? base_copy_text(&job->message, model->message) : SHOAL_OK;
 }
 
+/* A damaged model does not end the job: workers remove it, and continue from an older one or from the spec.  Until
+ * there are some, the job is in that round, and its message says what is wrong. */
+static int describe_damage(shoal_job *job, job_model **model, shoal_store *store, const job_spec *spec,
+                           int64_t deadline)
+{
+    char why[1024], message[1200];
+    int64_t head = 0;
+    snprintf(why, sizeof why, "%s", shoal_error());
+    snprintf(message, sizeof message, "damaged: %s; resume the job, and workers compute it again", why);
+    int status = job_head(&head, store, spec->id, deadline);
+    if (status == SHOAL_OK)
+        status = job_model_first(model, spec);
+    if (status == SHOAL_OK)
+        status = describe_model(job, *model);
+    job->round = head;
+    return status == SHOAL_OK ? base_copy_text(&job->message, message) : status;
+}
+
 static int64_t find_worker(const shoal_job *job, uint64_t id)
 {
     for (int64_t i = 0; i < job->workers; i++)
@@ -229,13 +247,15 @@ int shoal_job_describe(shoal_job **out, shoal_store *store, const char *id, int6
     shoal_job *job = NULL;
     int status = job_spec_get(&spec, store, id, deadline);
     if (status == SHOAL_OK)
-        status = job_newest(&model, store, spec, deadline);
-    if (status == SHOAL_OK)
-        status = base_alloc(&job, 1, sizeof *job, "how a job stands");
+        status = base_alloc(&job, 1, sizeof *job, "the state of a job");
     if (status == SHOAL_OK)
         status = describe_spec(job, spec);
-    if (status == SHOAL_OK)
-        status = describe_model(job, model);
+    if (status == SHOAL_OK) {
+        status = job_newest(&model, store, spec, deadline);
+        status = status == SHOAL_BROKEN ? describe_damage(job, &model, store, spec, deadline)
+                 : status == SHOAL_OK   ? describe_model(job, model)
+                                        : status;
+    }
     if (status == SHOAL_OK)
         status = shoal_job_wanted(&job->want, store, id, deadline);
     if (status == SHOAL_OK)
@@ -282,6 +302,9 @@ int shoal_job_result(shoal_result **out, shoal_store *store, const char *id, con
     int status = job_spec_get(&spec, store, id, deadline);
     if (status == SHOAL_OK)
         status = job_newest(&model, store, spec, deadline);
+    if (status == SHOAL_BROKEN && spec)
+        status = shoal_fail(SHOAL_BROKEN, "job %s: its result is damaged: %s; resume the job to compute it again", id,
+                            shoal_error());
     if (status == SHOAL_OK && !model->result)
         status = fail_not_done(model, id);
     if (status == SHOAL_OK && (status = job_model_check_end(model, spec, algorithms)) < 0)

@@ -390,7 +390,7 @@ static void fill_report(shoal_job_report *out, follower *self)
     for (int64_t i = 0; i < count; i++) {
         out->lost += job_worker_is_lost(&worker[i]);
         job_counts_add(&out->requests, &worker[i].requests);
-        if (worker[i].alive || (worker[i].left && strncmp(worker[i].state, "done", 4) == 0))
+        if (worker[i].alive || job_worker_saw_end(&worker[i]))
             count_at_end(out, worker[i].slots);
     }
     out->run.all_threads = out->run.threads;
@@ -405,6 +405,8 @@ static int start_following(follower *self)
     int status = job_spec_get(&self->spec, self->store, self->id, deadline_of(self));
     if (status == SHOAL_OK)
         status = job_newest(&self->model, self->store, self->spec, deadline_of(self));
+    if (status == SHOAL_BROKEN && self->spec) /* workers remove it, and compute it again from an older one */
+        status = job_model_first(&self->model, self->spec);
     if (status == SHOAL_OK && (status = job_model_check_end(self->model, self->spec, self->options.algorithms)) < 0)
         status = shoal_fail(status, "job %s: %s", self->id, shoal_error());
     self->began = self->found = self->looked = self->reached = self->alive = self->spec_looked = base_now();

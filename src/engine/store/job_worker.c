@@ -300,10 +300,10 @@ static void leave_job(job_run *run, int status)
     } else {
         bool failed = run->model && run->model->state == SHOAL_JOB_FAILED;
         bool cancelled = run->model && run->model->state == SHOAL_JOB_CANCELLED;
-        snprintf(state, sizeof state, "done%s",
-                 failed      ? ": the job failed"
-                 : cancelled ? ": the job was cancelled"
-                             : "");
+        snprintf(state, sizeof state, "%s",
+                 failed      ? "ended: the job failed"
+                 : cancelled ? "ended: the job was cancelled"
+                             : "done");
     }
     if (run->beat) {
         job_log(run, "%s", state);

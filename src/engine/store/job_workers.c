@@ -84,11 +84,16 @@ void job_counts_add(shoal_store_counts *sum, const shoal_store_counts *more)
     sum->price += more->price;
 }
 
+bool job_worker_saw_end(const shoal_job_worker *worker)
+{
+    return worker->left && (strncmp(worker->state, "done", 4) == 0 || strncmp(worker->state, "ended", 5) == 0);
+}
+
 bool job_worker_is_lost(const shoal_job_worker *worker)
 {
     if (!worker->left)
         return !worker->alive;
-    return strncmp(worker->state, "left", 4) != 0 && strncmp(worker->state, "done", 4) != 0;
+    return strncmp(worker->state, "left", 4) != 0 && !job_worker_saw_end(worker);
 }
 
 static void copy_record(shoal_job_worker *out, const job_record *record)

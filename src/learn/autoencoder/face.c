@@ -326,24 +326,24 @@ static const char *const description[] = {
     "Logistic outputs lie between 0 and 1, tanh outputs between -1 and 1: map other data there with --rescale, or use "
     "--output linear. relu units have no target activation: their sparsity term is --sparsity-weight times the sum of "
     "the mean activations.",
-    "The result depends on the data, the options under Learning, where it starts and --grain alone. The number of "
-    "threads or workers and the kernel never change one bit of it.",
+    "The result depends on the data, the options under Learning, the start and --grain. The number of threads or "
+    "workers and the kernel never change one bit of it.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from the best "
     "point so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
-    "nothing is written. A run whose cost has no finite value any more ends with the last good model, and exit code 1.",
+    "nothing is written. A run whose cost is no longer finite ends with the last good model, and exit code 1.",
     NULL,
 };
 
 static const learn_example examples[] = {
     {"shoal autoencoder patches.npy --hidden 25 --picture units.png",
-     "learn edges from what shoal data patches --normalise cut"},
+     "learn edges from patches that shoal data patches --normalise cut"},
     {"shoal autoencoder train-images-idx3-ubyte.gz --hidden 196 --rescale 0:255 --sparsity 0.1 --model "
      "digits.safetensors",
      "pen strokes from digits"},
     {"shoal predict digits.safetensors t10k-images-idx3-ubyte.gz --features features.npy", "features of new rows"},
     {"shoal autoencoder whitened.npy --hidden 100 --output linear --sparsity 0.035 --sparsity-weight 5 --weight-decay "
      "1e-3",
-     "rows of any range, such as patches that were centred and whitened"},
+     "rows with values of any range, such as centred and whitened patches"},
     {"shoal autoencoder rows.npy --hidden 50 --activation relu --sparsity-weight 0.01 --tied",
      "another kind of network"},
     {"shoal autoencoder rows.npy --start model.safetensors --model more.safetensors", "continue from an earlier model"},
@@ -354,7 +354,7 @@ static const learn_example examples[] = {
 static const learn_example plan_examples[] = {
     {"shoal plan autoencoder --rows 10e6 --cols 784 --hidden 196 --iterations 400 --machines 'aws:us-east-1/c7i.*' "
      "--objective cost",
-     "what it will cost at least"},
+     "the cheapest machines for it"},
     {NULL, NULL},
 };
 

@@ -13,7 +13,7 @@ static const char *const priors[] = {"data", "uniform", NULL};
 
 static const shoal_option options[] = {
     {"smoothing", 0, SHOAL_OPTION_REAL, offsetof(bayes_config, smoothing), "X",
-     .help = "share of the greatest variance of a column that is added to all variances; scikit-learn's var_smoothing",
+     .help = "this fraction of the largest column variance is added to all variances; scikit-learn's var_smoothing",
      .fallback = "1e-9", .least = 0, .most = INFINITY},
     {"priors", 0, SHOAL_OPTION_CHOICE, offsetof(bayes_config, priors), "WHICH",
      .help = "prior probability of each class: its share of the rows (data), or the same for all (uniform)",
@@ -365,8 +365,7 @@ static int smooth(const found *self, double added)
     for (int64_t i = 0; i < self->model->classes * self->features; i++) {
         self->variances[i] += added;
         if (!(self->variances[i] > 0) && self->model->smoothing > 0)
-            return shoal_fail(SHOAL_INVALID,
-                              "no column varies but that of the labels: nothing tells the classes apart");
+            return shoal_fail(SHOAL_INVALID, "no column but the target varies, so nothing tells the classes apart");
         if (!(self->variances[i] > 0))
             return shoal_fail(SHOAL_INVALID,
                               "column %" PRId64 " is %.10g in every row with label %.10g: with a variance of 0 "

@@ -43,8 +43,8 @@ static void summarise_bayes(learn_lines *lines, const learn_ended *ended)
         most = fmax(most, count[i]);
     }
     learn_say_sizes(lines, "classes", counts->shape[0], least, most);
-    learn_say(lines, "smoothing", "%.4g is added to every variance", shoal_result_number(ended->result, "smoothing"));
-    learn_say(lines, "likelihood", "%.10g, as a logarithm", shoal_result_number(ended->result, "log_likelihood"));
+    learn_say(lines, "smoothing", "%.4g, added to every variance", shoal_result_number(ended->result, "smoothing"));
+    learn_say(lines, "likelihood", "%.10g (natural logarithm)", shoal_result_number(ended->result, "log_likelihood"));
 }
 
 /* ---- applying a model -------------------------------------------------------------------------------------------- */
@@ -117,10 +117,10 @@ static const shoal_option plan_options[] = {LEARN_CLASSES_EXPECTED(bayes_config,
 
 static const char *const description[] = {
     "Finds the mean and the variance of every column in each class, and how frequent each class is: Gaussian naive "
-    "Bayes, which assumes that columns are independent within a class. A row then most likely belongs to the class "
-    "whose prior times the product of normal densities is greatest. That is scikit-learn's GaussianNB. Classes are "
-    "numbers or words, at most 1,000 different ones. DATA is any file that shoal data info reads, or the URL of a "
-    ".npy blob in a store, and holds the target in one of its columns, or --target names a file with it.",
+    "Bayes, which assumes that columns are independent within a class. A row is assigned to the class for which the "
+    "prior times the product of normal densities is greatest, as in scikit-learn's GaussianNB. Classes are numbers or "
+    "words, at most 1,000 different ones. DATA is any file that shoal data info reads, or the URL of a .npy blob in a "
+    "store, and holds the target in one of its columns, or --target names a file with it.",
     "It takes three rounds: classes, means, variances. The result depends on the data, the options under Learning and "
     "the weights of rows alone. The number of threads or workers, the grain and the kernel never change one bit of it.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in; nothing is written before the last, a "

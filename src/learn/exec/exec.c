@@ -43,9 +43,10 @@ static const shoal_option options[] = {
     {"params", 'p', SHOAL_OPTION_TEXT, offsetof(shoal_exec_config, params), "FILE|JSON",
      .help = "parameters: a JSON object such as '{\"rate\": 0.1}', or a file that holds one"},
     {"collect", 0, SHOAL_OPTION_FLAG, offsetof(shoal_exec_config, collect), NULL,
-     .help = "--exec: join the answers along their first axis, in the order of the rows, instead of adding them"},
+     .help = "--exec: concatenate the results along their first axis, in the order of the rows, instead of adding "
+             "them"},
     {"timeout", 0, SHOAL_OPTION_REAL, offsetof(shoal_exec_config, timeout), "SECONDS",
-     .help = "--exec: how long a program may take for one grain; 0 is for ever", .fallback = "600"},
+     .help = "--exec: time limit of a program for one grain; 0 for no limit", .fallback = "600"},
     {0},
 };
 

@@ -233,8 +233,8 @@ int exec_pool_fail(const exec_pool *pool, const exec_program *by, const shoal_gr
     exec_program_said(by, said, sizeof said);
     return shoal_fail(SHOAL_INVALID, "'%.*s%s' failed on rows %lld to %lld on %s: %s%s%s", SHOWN_COMMAND, pool->text,
                       is_long ? "..." : "", (long long)grain->first_row + 1,
-                      (long long)(grain->first_row + grain->rows), pool->host, what, said[0] ? "; it last said: " : "",
-                      said);
+                      (long long)(grain->first_row + grain->rows), pool->host, what,
+                      said[0] ? "; its last lines on stderr: " : "", said);
 }
 
 static int64_t deadline(const exec_pool *pool)

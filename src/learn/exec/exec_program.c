@@ -144,7 +144,7 @@ static void keep_said(exec_program *program, const char *text, size_t size)
     program->said_length += size;
 }
 
-/* Reads what there is of standard error, but not for ever. */
+/* Reads what there is of standard error, but not forever. */
 static void hear_said(exec_program *program)
 {
     enum { READS_MOST = 64 };
@@ -195,7 +195,7 @@ static int fail_ended(exec_program *program)
         return shoal_fail(SHOAL_INVALID, "it closed its standard output");
     if (how.si_code == CLD_EXITED)
         return shoal_fail(SHOAL_INVALID, "it exited with code %d %s", how.si_status,
-                          program->have > 0 ? "in the middle of its answer" : "before it had answered");
+                          program->have > 0 ? "in the middle of its answer" : "before it answered");
     return shoal_fail(SHOAL_INVALID, "it was killed by signal %d (%s)", how.si_status, strsignal(how.si_status));
 }
 
@@ -349,7 +349,7 @@ static int talk(exchange *self, int64_t until)
             return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't wait for it");
         if (ready == 0 && base_seconds_until(until) <= 0) {
             hear_said(program);
-            return shoal_fail(SHOAL_INVALID, "it has not answered within %.3g s", self->seconds);
+            return shoal_fail(SHOAL_INVALID, "it did not answer within %.3g s", self->seconds);
         }
         if (ready <= 0)
             continue;
@@ -439,7 +439,7 @@ int exec_program_finish(exec_program *program, int64_t until)
                                      {program->stream[STREAM_ERR], POLLIN, 0}};
         int ready = poll(poll_for, 2, milliseconds_until(until));
         if (ready == 0 && base_seconds_until(until) <= 0)
-            return shoal_fail(SHOAL_INVALID, "it has not ended in time although its input has");
+            return shoal_fail(SHOAL_INVALID, "it did not exit in time although its input had ended");
         if (ready > 0 && poll_for[1].revents)
             hear_said(program);
         if (ready <= 0 || !poll_for[0].revents)
@@ -451,7 +451,7 @@ int exec_program_finish(exec_program *program, int64_t until)
             break;
     }
     if (!wait_end(program, &how, until))
-        return shoal_fail(SHOAL_INVALID, "it has not ended in time although its input has");
+        return shoal_fail(SHOAL_INVALID, "it did not exit in time although its input had ended");
     hear_said(program);
     if (how.si_code != CLD_EXITED)
         return shoal_fail(SHOAL_INVALID, "it was killed by signal %d (%s) when its input had ended", how.si_status,

@@ -5,7 +5,7 @@
  *     if (status == SHOAL_OK) status = exec_program_ask(&answer, program, &question, until);    // as often as wanted
  *     exec_program_end(&program, until);
  *
- * Both sides may write at once: asking polls all three streams, so neither waits for the other for ever.  When a
+ * Both sides may write at once: asking polls all three streams, so neither waits for the other forever.  When a
  * program fails, the message is what happened alone ("it exited with code 1"): whoever asked knows the rest, and
  * exec_program_said. */
 #ifndef EXEC_PROGRAM_H

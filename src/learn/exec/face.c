@@ -27,7 +27,7 @@ static void summarise_exec(learn_lines *lines, const learn_ended *ended)
 
 const learn_face learn_exec = {
     .algorithm = &shoal_exec,
-    .options_title = "What it is told, and what becomes of its answers",
+    .options_title = "Parameters and results",
     .inputs_title = "Weights",
     .runs_code = true,
     .inputs = inputs,
@@ -37,7 +37,7 @@ const learn_face learn_exec = {
 
 const learn_face learn_of_module = {
     .algorithm = &learn_module,
-    .options_title = "What it is told",
+    .options_title = "Parameters",
     .inputs_title = "Weights",
     .runs_code = true,
     .inputs = inputs,

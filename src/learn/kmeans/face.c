@@ -370,7 +370,7 @@ static void summarise_kmeans(learn_lines *lines, const learn_ended *ended)
 
 enum { LABELS, DISTANCES, ALL_DISTANCES, PLOT };
 static const learn_output predictions[] = {
-    [LABELS] = {"labels", 'l', "FILE", "write the number of the nearest centre of each row: int32, from 0",
+    [LABELS] = {"labels", 'l', "FILE", "write the index of the nearest centre of each row: int32, from 0",
                 .kind = LEARN_TENSOR, .type = "int32", .rank = 1},
     [DISTANCES] = {"distances", 'd', "FILE", "write the distance of each row to its nearest centre: float64",
                    .kind = LEARN_TENSOR, .type = "float64", .rank = 1},
@@ -455,6 +455,7 @@ static const learn_predictor predictor = {
     .plot = plot_labels,
     .score = score,
     .takes_rows = true,
+    .hint = ": leave one out with --drop-column, or, if it is the known class, name it with --score --target COLUMN",
 };
 
 /* ---- the face ---------------------------------------------------------------------------------------------------- */
@@ -492,7 +493,7 @@ static const learn_example examples[] = {
     {"shoal kmeans iris.csv -k 3 --drop-column species --plot clusters.svg", "see the clusters"},
     {"shoal kmeans iris.csv -k 3 --drop-column species --runs 10 --json", "the best of ten runs, for a script"},
     {"shoal kmeans documents.npy -k 50 --metric cosine --model topics.safetensors",
-     "by direction alone: counts of words, embeddings"},
+     "by direction only: word counts, embeddings"},
     {"shoal kmeans data.npy --init centres.npy --iterations 1", "one more iteration from given centres"},
     {"shoal kmeans data.npy -k 100 --workers local:4 --centres centres.npy",
      "with four processes, any of which may die"},
@@ -504,13 +505,13 @@ static const learn_example examples[] = {
 static const learn_example plan_examples[] = {
     {"shoal plan kmeans --rows 500e6 --cols 1000 -k 1000 --iterations 20 --machines 'aws:us-east-1/c7i.*' --deadline "
      "2h",
-     "the cheapest machines that end within two hours"},
+     "the cheapest machines that finish within two hours"},
     {"shoal plan kmeans rows.npy -k 100 --workers local:1..8", "how many processes of this machine are best"},
     {"shoal plan kmeans --rows 5e6 --cols 64 -k 256 --machines prices.csv --spot --budget 5usd --picture plan.svg",
      "a price table of your own, spot prices, and a picture"},
     {"shoal plan kmeans --model paper --rows 500000 --cols 1000 -k 1000 --iterations 10 --flops 669e6 --bandwidth 8e6 "
      "--workers 10,50,95,160 --json",
-     "what the paper's model says of the paper's experiment"},
+     "what the paper's model says about the paper's experiment"},
     {NULL, NULL},
 };
 

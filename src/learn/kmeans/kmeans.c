@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/option.h"
+#include "base/text.h"
 #include "learn/kmeans/choose.h"
 
 /* greedy k-means++ is one round a centre; above this many k-means|| is quicker and as good. */
@@ -39,7 +40,7 @@ static const shoal_option kmeans_options[] = {
      "what to do with an empty cluster: move it to the farthest row, keep its centre, or split the largest cluster",
      "farthest", 0, 0, .choices = empty_choices},
     {"metric", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, metric), "HOW",
-     "what near means: the euclidean distance, or the cosine of the angle between rows, whatever their lengths",
+     "how distance is measured: euclidean, or by the cosine of the angle between rows, whatever their lengths",
      "euclidean", 0, 0, .choices = kmeans_metrics},
     {"choose", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_kmeans_config, choose), "RULE",
      "of several K, the one that the outputs are of: the greatest silhouette, the greatest Calinski-Harabasz score, or "
@@ -124,8 +125,8 @@ static int check_config(const shoal_kmeans_config *config, const base_counts *ks
         return shoal_fail(SHOAL_INVALID, "the data has %lld rows and %lld columns; k-means needs at least one of each",
                           (long long)shape->rows, (long long)shape->columns);
     if (most > shape->rows)
-        return shoal_fail(SHOAL_INVALID, "-k %lld is more than the data's %lld rows", (long long)most,
-                          (long long)shape->rows);
+        return shoal_fail(SHOAL_INVALID, "-k %lld is more than the data's %lld row%s", (long long)most,
+                          (long long)shape->rows, base_plural(shape->rows));
     if (config->start && config->k == 0)
         return shoal_fail(SHOAL_USAGE, "--init with given centres is for one K, not for -k %s", config->ks);
     if (config->choose < SHOAL_CHOOSE_SILHOUETTE || config->choose > SHOAL_CHOOSE_ELBOW || config->sample < 0)

@@ -80,7 +80,7 @@ typedef struct kmeans_model {
     /* Several numbers of clusters (choose.h); all zero for one. */
     int64_t trials;       /* how many there are to try */
     int64_t trial;        /* the one at hand */
-    int64_t tried;        /* so many are done */
+    int64_t tried;        /* how many are done */
     int64_t sample;       /* rows that they are compared by */
     int64_t sampled;      /* which are here */
     int64_t searching;    /* each starts from a clustering of the sample */
@@ -214,7 +214,7 @@ typedef struct kmeans_rows {
     const kernel_set *kernel;
     const kmeans_view *view;
     kernel_origin origin;
-    double most;  /* whole numbers of quanta that one row adds: so many rows of them can't overflow */
+    double most;  /* whole numbers of quanta that one row adds: that many rows can't overflow */
     bool narrow;  /* float32 holds the type exactly */
     bool unit;    /* rows are brought to length 1 */
     double same;  /* squared distances up to this are 0 */

@@ -1,7 +1,7 @@
 /* Packing centres for the kernels, with the constants of the error bounds (docs/learn/kmeans.md, "The bounds").
  *
  * Centres are sorted by drift, greatest first: a row that needs to look only at centres that moved far enough to
- * matter looks at the first so many.  Of bitwise equal centres only the lowest is packed. */
+ * matter looks at the first few.  Of bitwise equal centres only the lowest is packed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

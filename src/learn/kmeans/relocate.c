@@ -188,7 +188,7 @@ static size_t scratch_relocate(const shoal_round *round, const kmeans_prepared *
 
 /* ---- the first round: farthest rows ------------------------------------------------------------------------------ */
 
-/* A threshold that at least `wanted` rows reach, if there are so many: it spares the partial most of the others. */
+/* A threshold that at least `wanted` rows reach, if there are that many: it spares the partial most of the others. */
 static double threshold_of(const double *distance, int64_t rows, int64_t wanted)
 {
     double threshold = 0;

@@ -267,7 +267,7 @@ static int update_range(shoal_round **next, shoal_result **result, const shoal_r
             return kmeans_fail_merged(round, "ranges");
     const double greatest = find_greatest(shoal_partial_values(merged, RANGE_MOST), shape->columns);
     if (greatest > VALUE_MOST)
-        return shoal_fail(SHOAL_INVALID, "values of up to %g are too great: scale the columns, to %g at most", greatest,
+        return shoal_fail(SHOAL_INVALID, "values of up to %g are too large: scale the columns to at most %g", greatest,
                           VALUE_MOST);
     shoal_round *ranged = NULL;
     int status = kmeans_round_from(&ranged, round, KMEANS_SPREAD, 0);

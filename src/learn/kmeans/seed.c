@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/text.h"
 
 seed_view seed_view_of(const shoal_round *round)
 {
@@ -94,8 +95,8 @@ bool seed_can_weigh(const kmeans_model *model, double most)
 
 int seed_too_few(const kmeans_model *model, int64_t distinct)
 {
-    return shoal_fail(SHOAL_INVALID, "-k %lld is more than the data's %lld distinct rows%s", (long long)model->k,
-                      (long long)distinct, model->weighted ? " of positive weight" : "");
+    return shoal_fail(SHOAL_INVALID, "-k %lld is more than the data's %lld distinct row%s%s", (long long)model->k,
+                      (long long)distinct, base_plural(distinct), model->weighted ? " of positive weight" : "");
 }
 
 bool seed_are_potentials(const int64_t *potentials, int64_t grains, int64_t least)

@@ -51,7 +51,7 @@ seed_memo seed_memo_of(const shoal_grain *grain);
 typedef struct seed_bytes {
     kernel_byte_rows rows;
     float *square; /* |z|^2 */
-    int64_t count; /* the grain's first so many rows, in whole panels */
+    int64_t count; /* how many of the grain's first rows, in whole panels */
 } seed_bytes;
 
 bool seed_keeps_bytes(const shoal_shape *shape);

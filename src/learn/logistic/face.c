@@ -87,7 +87,7 @@ static void summarise_logistic(learn_lines *lines, const learn_ended *ended)
     int64_t count = weights->shape[0] * weights->shape[1], others = 0;
     for (int64_t i = 0; i < count; i++)
         others += weight[i] != 0;
-    learn_say(lines, "classes", "%.0f; %" PRId64 " weight%s, %" PRId64 " of them not 0",
+    learn_say(lines, "classes", "%.0f; %" PRId64 " weight%s, %" PRId64 " nonzero",
               shoal_result_number(result, "classes"), count, base_plural(count), others);
     learn_say_descent(lines, ended);
     learn_say(lines, "loss", "%.10g, training accuracy %.2f%%", shoal_result_number(result, "loss"),
@@ -179,10 +179,10 @@ static const char *const description[] = {
     "words, at most 1,000 different ones. DATA is any file "
     "that shoal data info reads, or the URL of a .npy blob in a store, and holds the target in one of its columns, or "
     "--target names a file with it.",
-    "Columns of very different scale slow the search down: use --standardise. If a plane separates the classes, there "
-    "is no minimum without l2 or l1, and the weights grow until --iterations stops the run.",
-    "The result depends on the data, the options under Learning, the weights of rows, where it starts and --grain "
-    "alone. The number of threads or workers and the kernel never change one bit of it.",
+    "If columns differ widely in scale, convergence is slow: use --standardise. If a plane separates the classes, "
+    "there is no minimum without l2 or l1, and the weights grow until --iterations stops the run.",
+    "The result depends on the data, the options under Learning, the weights of rows, the start and --grain. The "
+    "number of threads or workers and the kernel never change one bit of it.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the model is written from the best "
     "point so far, a sentence on stderr says so, and the exit code is 130. A second signal ends it at once, and "
     "nothing is written.",

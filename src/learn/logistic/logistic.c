@@ -38,7 +38,7 @@ static const shoal_option logistic_options[] = {
      "stop when no component of the mean row's gradient, for centred and scaled columns, exceeds T", "1e-4", 0,
      .most = INFINITY},
     {"history", 0, SHOAL_OPTION_COUNT, offsetof(shoal_logistic_config, history), "M",
-     "iterations that L-BFGS remembers", "20", 1, .most = LEARN_LBFGS_HISTORY_MOST},
+     "number of past iterations that L-BFGS uses", "20", 1, .most = LEARN_LBFGS_HISTORY_MOST},
     {"precision", 0, SHOAL_OPTION_CHOICE, offsetof(shoal_logistic_config, precision), "TYPE",
      "of the products with the data; losses and sums are float64 in any case; auto is float64", "auto", 0, 0,
      .choices = precisions},
@@ -124,9 +124,9 @@ static bool is_too_great(const learn_scanned *found)
 static int check_found(const logistic_own *own, const learn_scanned *found)
 {
     if (own->single && found->greatest > FLT_MAX)
-        return shoal_fail(SHOAL_INVALID, "values of up to %g are too great for --precision float32", found->greatest);
+        return shoal_fail(SHOAL_INVALID, "values of up to %g are too large for --precision float32", found->greatest);
     if (is_too_great(found))
-        return shoal_fail(SHOAL_INVALID, "values of up to %g are too great: scale the columns, to %g at most",
+        return shoal_fail(SHOAL_INVALID, "values of up to %g are too large: scale the columns to at most %g",
                           found->greatest, VALUE_MOST);
     if (own->start_outputs && !has_same_classes(own, found))
         return shoal_fail(SHOAL_INVALID, "the labels are not the %" PRId64 " classes of the model to start from",

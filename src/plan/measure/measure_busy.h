@@ -9,7 +9,7 @@
 
 /* Seconds that the processor has given to the calling thread. */
 double plan_thread_seconds(void);
-/* Keeps every core busy for so many seconds, and compares the processor time that came of it with the time that
+/* Keeps every core busy for that many seconds, and compares the processor time that came of it with the time that
  * passed: 0 to 1. */
 double plan_measure_busy(double seconds);
 /* The share that others had while `wall` seconds passed and a thread that never waits had `processor` of them. */

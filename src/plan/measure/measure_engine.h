@@ -25,7 +25,7 @@ typedef struct plan_engine_measured {
     double straggle; /* as in shoal_site */
 } plan_engine_measured;
 
-/* Runs jobs with 1, 2, 4 and, where that is more, `workers` workers through the store at `url`, in about so many
+/* Runs jobs with 1, 2, 4 and, where that is more, `workers` workers through the store at `url`, in about that many
  * seconds, and removes them.  None is started after `until`, by base_seconds(): SHOAL_ABSENT when too few were before.
  * SHOAL_STOPPED when *stop was set. */
 int plan_measure_engine(plan_engine_measured *out, const char *url, int64_t workers, double seconds, double until,

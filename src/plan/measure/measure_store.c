@@ -225,7 +225,7 @@ static void *move_many(void *from_start)
     return NULL;
 }
 
-/* Bytes a second of so many connections: from the start to the end of the last blob that was whole.  `left`
+/* Bytes a second of that many connections: from the start to the end of the last blob that was whole.  `left`
  * measurements, this one included, have to share the time that is left. */
 static int measure_bandwidth(bench *self, int count, bool writes, int left, double *out)
 {
@@ -433,7 +433,7 @@ static int measure_parts(bench *self)
     } parts[] = {{"latency of put", measure_put},
                  {"latency of get", measure_get},
                  {"latency of take", measure_take},
-                 {"how soon a put is seen", measure_seen},
+                 {"how soon a put is visible", measure_seen},
                  {"bandwidth", measure_bandwidths}};
     int status = SHOAL_OK;
     self->deadline = shoal_after(self->settings->seconds);

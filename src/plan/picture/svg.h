@@ -13,7 +13,7 @@ typedef struct plan_xy {
 
 /* Text as an element with these attributes, `at` its left end on the base line, as plot_svg_escape writes it. */
 void plan_svg_text(FILE *file, const char *attributes, plan_xy at, const char *text, int most);
-/* A shape that was defined as KIND and a number, there and so many times as large. */
+/* A shape that was defined as KIND and a number, at this place and scale. */
 void plan_svg_use(FILE *file, const char *kind, int number, plan_xy at, double scale);
 /* About how wide text of this size is, rather too much than too little. */
 double plan_svg_width(const char *text, double size);

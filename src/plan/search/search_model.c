@@ -24,7 +24,7 @@ static const plan_kernel_prior prior = {
 static const double constant = 2; /* the mean of all may be e^2 times that of the trials */
 static const double beyond = 1;   /* logarithm of how many times its limit a run that timed out is thought to take */
 static const double failing_near = 0.35;  /* distance at which a failure still counts as 0.6 of one */
-static const double working_first = 0.25; /* so many runs that worked are thought to be near every candidate */
+static const double working_first = 0.25; /* runs that worked are assumed near every candidate: this many */
 static const double weight_least = 1e-4;
 
 /* ---- what is modelled -------------------------------------------------------------------------------------------- */

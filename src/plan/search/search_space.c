@@ -2,6 +2,7 @@
 #include "search_space.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -223,7 +224,7 @@ int plan_search_space_read(plan_search_space **out, const char *path, const plan
     space->path = path;
     space->file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (!space->file && json_error_code(&error) == json_error_cannot_open_file)
-        status = shoal_fail(SHOAL_SYSTEM, "%s", error.text);
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path);
     else if (!space->file)
         status = shoal_fail(SHOAL_INVALID, "%s: line %d: not JSON: %s", path, error.line, error.text);
     else if (!json_is_object(space->file))

@@ -34,7 +34,7 @@ void plan_search_trouble(char out[128], const plan_trial_record *trial)
     if (trial->outcome == PLAN_TRIAL_TIMED_OUT)
         snprintf(out, 128, "timed out");
     else if (trial->said[0])
-        snprintf(out, 128, "it said %s, which is not a figure", trial->said);
+        snprintf(out, 128, "it printed %s: not a number", trial->said);
     else if (trial->signal_sent)
         snprintf(out, 128, "signal %d", trial->signal_sent);
     else if (trial->exit_code)

@@ -280,6 +280,8 @@ int put_azure_blocks(azure_store *store, const char *key, const store_body *body
         status = base_alloc(&put.missing, put.count, sizeof *put.missing, "a list of blocks");
     if (status == SHOAL_OK) {
         find_blocks(&put, attempt);
+        for (size_t i = 0; i < put.count && attempt->number == 1; i++)
+            store->base.counts.kept += put.blocks[i].there ? (int64_t)block_size(&put, i) : 0;
         status = put_blocks(&put, attempt);
     }
     if (status == SHOAL_OK)

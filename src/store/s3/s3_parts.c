@@ -424,6 +424,10 @@ int s3_put_parts(s3_store *self, const char *key, const store_body *body, shoal_
         snprintf(job.parts[i].number, sizeof job.parts[i].number, "%zu", i + 1);
     if (status == SHOAL_OK)
         find_upload(&job, attempt);
+    for (size_t i = 0; i < job.count && status == SHOAL_OK && job.adopted && attempt->number == 1; i++) {
+        const store_body part = body_of_part(&job, i);
+        self->store.counts.kept += job.parts[i].etag.text[0] ? (int64_t)store_body_size(&part) : 0;
+    }
     if (status == SHOAL_OK)
         status = put_all(&job, etag, attempt);
     if (status < 0 && job.ended) {

@@ -54,7 +54,7 @@ typedef struct transfer_report {
     bool begun;                  /* nothing was wrong with what was asked, so that there is something to tell */
     int64_t files, bytes;        /* copied, or removed */
     int64_t skipped;             /* there already, and the same */
-    int64_t resumed;             /* bytes that an earlier run had fetched of blobs this run completed */
+    int64_t resumed;             /* bytes that an earlier run had moved of blobs this run completed */
     int64_t failed, found;       /* found: all of them */
     char *named[TRANSFER_NAMED]; /* what went wrong first */
     double seconds;

@@ -80,6 +80,7 @@ int transfer_copy(transfer_report *report, const char *from_url, const char *to_
     status = transfer_finish(&self, status, report);
     store_counts_add(&report->requests, from.store);
     store_counts_add(&report->requests, to.store);
+    report->resumed += to.store->counts.kept;
 done:
     base_free(&target);
     base_free(&from_name);

@@ -32,7 +32,7 @@ int transfer_journal_open(transfer_journal **out, const char *from, const char *
  * forgotten: the work will be looked at again. */
 bool transfer_journal_has(transfer_journal *journal, const transfer_mark *mark);
 void transfer_journal_add(transfer_journal *journal, const transfer_mark *mark);
-/* When all is done, what this run did not ask for is dropped, so that a journal does not grow for ever. */
+/* When all is done, what this run did not ask for is dropped, so that a journal does not grow forever. */
 void transfer_journal_close(transfer_journal **journal, bool all_done);
 
 #endif

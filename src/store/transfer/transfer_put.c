@@ -109,6 +109,7 @@ int transfer_put(transfer_report *report, const char *const *paths, int count, c
         status = add_path(self, paths[i], &to, count > 1, &input);
     status = transfer_finish(&self, status, report);
     store_counts_add(&report->requests, to.store);
+    report->resumed += to.store->counts.kept;
 done:
     transfer_part_close(&input, false);
     base_free(&from_name);
