@@ -284,21 +284,23 @@ def test_npz():
             check(f"{save.__name__} {name}", same(convert(f"{folder}/all.npz:{name}"), rows_of(array)))
     check("float16 of .npy", all(same(convert(save_npy(order)), rows_of(arrays["f2" + order])) for order in "lb"))
     rows = np.random.default_rng(5).integers(0, 5, (60, 4)).astype(float)
-    np.savez(folder / "two.npz", x=rows, y=(rows[:, 0] > 2).astype(int))
+    np.savez(folder / "two.npz", rows_of_it=rows, y=(rows[:, 0] > 2).astype(int))  # by its name, aligned
     np.save(folder / "x.npy", rows)
     np.save(folder / "y.npy", (rows[:, 0] > 2).astype(int))
     models = []
-    for x, y in (("two.npz:x", "two.npz:y"), ("x.npy", "y.npy")):
+    for x, y in (("two.npz:rows_of_it", "two.npz:y"), ("x.npy", "y.npy")):
         result = shoal("logistic", folder / x, "--target", folder / y, "--model", folder / "m.safetensors", "--force")
         check(f"logistic of {x}", result.returncode == 0, result.stderr)
         models.append(result.returncode or (folder / "m.safetensors").read_bytes())
     check("a model of .npz is that of .npy", models[0] == models[1])
     labels = []
-    for x in ("two.npz:x", "x.npy"):
+    check("a member is mapped", "mapped" in info(f"{folder}/two.npz:rows_of_it").get("detail", ""))
+    for x in ("two.npz:rows_of_it", "x.npy"):
         result = shoal("kmeans", folder / x, "-k", 3, "--workers", 2, "--labels", folder / "out.npy", "--force")
         labels.append(np.load(folder / "out.npy").tolist() if result.returncode == 0 else result.stderr)
     check("workers read .npz", labels[0] == labels[1], labels[0])
-    refused("several arrays of .npz", folder / "two.npz", "2 arrays: x 60x4 float64, y 60 int64", "two.npz:x")
+    refused("several arrays of .npz", folder / "two.npz", "2 arrays: rows_of_it 60x4 float64, y 60 int64",
+            "two.npz:rows_of_it")
     result = subprocess.run([program, "data", "info", "-"], stdin=open(folder / "two.npz", "rb"), capture_output=True)
     check(".npz from a pipe", result.returncode == 1 and b"not from a pipe" in result.stderr, result.stderr)
     np.savez(folder / "odd.npz", o=np.array([1, None], dtype=object), c=np.ones(3, "c8"), d=np.zeros(2, "M8[s]"),
@@ -308,7 +310,7 @@ def test_npz():
     whole = bytearray((folder / "two.npz").read_bytes())
     whole[500] ^= 1
     (folder / "bad.npz").write_bytes(whole)
-    refused("a damaged .npz", f"{folder}/bad.npz:x", "it is damaged: the checksum")
+    refused("a damaged .npz", f"{folder}/bad.npz:rows_of_it", "it is damaged: the checksum")
 
 
 def save_npy(order):

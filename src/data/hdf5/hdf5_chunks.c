@@ -121,15 +121,15 @@ static void place_chunk(const chunk_reader *self, const unsigned char *chunk, co
     }
 }
 
-/* The bytes of a chunk as the file has them; 0 if there is something about it. */
-static size_t fetch_chunk(chunk_reader *self, uint32_t *filters_off, unsigned char *out, const hsize_t *start)
+/* The bytes of a chunk, at most `most`, as the file has them; 0 if there is something about it. */
+static size_t fetch_chunk(chunk_reader *self, uint32_t *filters_off, unsigned char *out, size_t most,
+                          const hsize_t *start)
 {
     const hdf5_library *hdf5 = self->reading->hdf5;
     hsize_t stored = 0;
     pthread_mutex_lock(&self->lock);
     hdf5->H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* which libraries that know threads have for each of them */
-    if (self->odd || hdf5->H5Dget_chunk_storage_size(self->reading->dataset, start, &stored) < 0 ||
-        stored > self->stored_most ||
+    if (self->odd || hdf5->H5Dget_chunk_storage_size(self->reading->dataset, start, &stored) < 0 || stored > most ||
         (stored > 0 && hdf5->H5Dread_chunk(self->reading->dataset, H5P_DEFAULT, start, filters_off, out) < 0))
         stored = 0;
     self->odd |= stored == 0;
@@ -144,16 +144,32 @@ static void give_up(chunk_reader *self)
     pthread_mutex_unlock(&self->lock);
 }
 
+/* Whether a chunk is whole rows as they are, so that it can be read to its place. */
+static bool is_in_place(const chunk_reader *self, const hsize_t *start)
+{
+    const hdf5_reading *reading = self->reading;
+    bool whole = self->shuffle < 0 && self->deflate < 0 && reading->shape[0] - start[0] >= reading->chunk[0];
+    for (int i = 1; i < reading->rank; i++)
+        whole &= reading->chunk[i] == reading->shape[i];
+    return whole;
+}
+
 static int read_chunk(void *context, int64_t item, int thread)
 {
     chunk_reader *self = context;
     const hdf5_reading *reading = self->reading;
     chunk_room *room = &self->room[thread];
-    hsize_t start[H5S_MAX_RANK];
+    hsize_t start[H5S_MAX_RANK] = {0};
     uint32_t off = 0;
     for (int i = reading->rank - 1; i >= 0; i--) {
         start[i] = (hsize_t)item % self->grid[i] * reading->chunk[i];
         item /= (int64_t)self->grid[i];
+    }
+    if (is_in_place(self, start)) {
+        if (fetch_chunk(self, &off, self->out + start[0] * self->strides[0], self->chunk_bytes, start) !=
+            self->chunk_bytes)
+            give_up(self);
+        return SHOAL_OK;
     }
     int status = room->stored ? SHOAL_OK : base_alloc_unset(&room->stored, self->stored_most, 1, "a chunk");
     if (status == SHOAL_OK && !room->inflated)
@@ -162,7 +178,7 @@ static int read_chunk(void *context, int64_t item, int thread)
         status = base_alloc_unset(&room->plain, self->chunk_bytes, 1, "a chunk");
     if (status < 0)
         return status;
-    const size_t stored = fetch_chunk(self, &off, room->stored, start);
+    const size_t stored = fetch_chunk(self, &off, room->stored, self->stored_most, start);
     const bool deflated = self->deflate >= 0 && !(off >> self->deflate & 1);
     unsigned char *bytes = deflated ? room->inflated : room->stored;
     if (stored == 0)
