@@ -169,6 +169,7 @@ typedef struct shoal_blobs {
     int (*put)(const struct shoal_blobs *self, const char *name, const void *bytes, size_t size);
     /* How many bytes a blob has.  SHOAL_ABSENT when there is none. */
     int (*has)(const struct shoal_blobs *self, const char *name, int64_t *size);
+    int (*remove)(const struct shoal_blobs *self, const char *name); /* SHOAL_OK also when there is none */
 } shoal_blobs;
 
 /* Runs task(context, item, thread) for every item, in any order, on the threads the engine has. */

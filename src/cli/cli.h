@@ -62,8 +62,10 @@ const cli_verb *cli_plan_run(void);
 void cli_predict_prepare(void);
 /* Makes the options of `shoal run`. */
 void cli_run_prepare(void);
+/* Makes the options of `shoal data pack`. */
+void cli_data_pack_prepare(void);
 extern const cli_verb cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert, cli_data_split,
-    cli_data_shuffle, cli_data_patches, cli_man, cli_help, cli_completion;
+    cli_data_shuffle, cli_data_patches, cli_data_pack, cli_man, cli_help, cli_completion;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
 extern const cli_verb cli_calibrate;

@@ -390,7 +390,7 @@ static int print_run_object(const shoal_outcome *outcome)
         status = outcome->face->tell(facts, &ended);
     if (status == SHOAL_OK && facts && object)
         cli_json_facts(&object, facts);
-    if (status == SHOAL_OK && object && !outcome->face->summary) /* what people wrote themselves has no names of ours */
+    if (status == SHOAL_OK && object && outcome->face->runs_code) /* what people wrote themselves has no names of ours */
         cli_run_json(&object, outcome->result);
     shoal_result_free(&facts);
     if (status < 0) {
@@ -407,11 +407,12 @@ static int print_run_summary(const shoal_outcome *outcome)
     run_files outputs;
     run_request_outputs(&outputs, outcome->request);
     FILE *stream = cli_summary_stream(outputs.file);
-    if (!outcome->face->summary && !outcome->request->output[0]) {
+    if (outcome->face->runs_code && !outcome->request->output[0]) {
         cli_run_print(stdout, outcome->result);
         return SHOAL_OK;
     }
-    cli_outcome_print_data(outcome, stream);
+    if (!outcome->face->end_blobs) /* its rows are names, which say nothing */
+        cli_outcome_print_data(outcome, stream);
     if (outcome->face->summarise)
         outcome->face->summarise(&lines, &ended);
     if (lines.text)
@@ -486,7 +487,7 @@ int cli_outcome_tell(const shoal_outcome *outcome, const cli_print_settings *pri
     }
     if (print->json)
         status = print_run_object(outcome);
-    else if (!print->quiet || (!outcome->face->summary && !outcome->request->output[0]))
+    else if (!print->quiet || (outcome->face->runs_code && !outcome->request->output[0]))
         status = print_run_summary(outcome);
     return status == SHOAL_OK ? tell_end(outcome) : status;
 }

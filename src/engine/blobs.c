@@ -148,6 +148,22 @@ static int put_in_folder(const shoal_blobs *self, const char *name, const void *
     return status;
 }
 
+static int remove_in_folder(const shoal_blobs *self, const char *name)
+{
+    char *path = NULL;
+    int status = path_in(&path, blobs_of(self), name);
+    if (status == SHOAL_OK && unlink(path) < 0 && errno != ENOENT && errno != ENOTDIR)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't remove", path);
+    base_free(&path);
+    return status;
+}
+
+static int remove_nothing(const shoal_blobs *self, const char *name)
+{
+    (void)self;
+    return shoal_fail(SHOAL_DENIED, "%s: these blobs can only be read", name);
+}
+
 static int put_nowhere(const shoal_blobs *self, const char *name, const void *bytes, size_t size)
 {
     (void)self, (void)bytes, (void)size;
@@ -161,7 +177,7 @@ static int new_in_folder(engine_blobs **out, const char *folder, engine_open_fil
     if (status == SHOAL_OK)
         status = base_copy_text(&blobs->folder, folder);
     if (status == SHOAL_OK) {
-        blobs->table = (shoal_blobs){get_in_folder, release_bytes, put_nowhere, has_in_folder};
+        blobs->table = (shoal_blobs){get_in_folder, release_bytes, put_nowhere, has_in_folder, remove_nothing};
         blobs->open_file = open_file ? open_file : open_any;
         blobs->context = context;
     } else {
@@ -183,8 +199,10 @@ int engine_blobs_in_own_folder(engine_blobs **out, const char *folder)
     if (error)
         return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't make the folder", folder);
     int status = new_in_folder(out, folder, NULL, NULL);
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK) {
         (*out)->table.put = put_in_folder;
+        (*out)->table.remove = remove_in_folder;
+    }
     return status;
 }
 
@@ -291,6 +309,16 @@ static int put_in_store(const shoal_blobs *self, const char *name, const void *b
     return status;
 }
 
+static int remove_in_store(const shoal_blobs *self, const char *name)
+{
+    char *key = NULL;
+    int status = key_in(&key, blobs_of(self), name);
+    if (status == SHOAL_OK)
+        status = shoal_store_remove(blobs_of(self)->in.store, key, shoal_after(blobs_of(self)->in.patience));
+    base_free(&key);
+    return status;
+}
+
 /* "" or what ends with '/'. */
 static int as_prefix(char **out, const char *rest)
 {
@@ -308,7 +336,7 @@ int engine_blobs_in_store(engine_blobs **out, const engine_blobs_in *in)
     if (status == SHOAL_OK)
         status = as_prefix(&blobs->prefix, in->prefix);
     if (status == SHOAL_OK) {
-        blobs->table = (shoal_blobs){get_in_store, release_bytes, put_in_store, has_in_store};
+        blobs->table = (shoal_blobs){get_in_store, release_bytes, put_in_store, has_in_store, remove_in_store};
         blobs->in = *in;
     } else {
         engine_blobs_free(&blobs);

@@ -233,10 +233,11 @@ typedef struct learn_face {
     /* Optional.  Whole numbers that the model's metadata have besides, or instead of what they usually have. */
     void (*annotate)(shoal_result *facts, const learn_ended *ended);
 
-    /* Of learners whose maps get and put blobs (shoal_crew).  The name of the one that the map of a row gets, for
-     * workers that can't reach it; and the last one that is put, which lists all others.  NULL: it has none. */
+    /* Of learners whose maps get and put blobs (shoal_crew), NULL for others.  The name of the one that the map of a
+     * row gets, for workers that can't reach it; and what is to be done once all others are there: a list of them is
+     * put, what only helped to go on is removed. */
     int (*blob_of)(char **name, const void *row, const learn_rows *rows);
-    int (*list_blobs)(char **name, void **bytes, size_t *size, const learn_ended *ended);
+    int (*end_blobs)(const shoal_blobs *to, const learn_ended *ended);
 
     const learn_predictor *predictor; /* how its models are applied; NULL: they are not */
     const learn_probe *probe;         /* NULL: its speed can't be measured by itself */

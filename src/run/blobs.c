@@ -23,7 +23,7 @@ const shoal_option *const run_blobs_options = rows;
 
 bool run_has_blobs(const learn_face *face)
 {
-    return face->runs_code || face->list_blobs;
+    return face->runs_code || face->end_blobs;
 }
 
 /* ---- where they are ---------------------------------------------------------------------------------------------- */
@@ -178,22 +178,6 @@ static int fetch_blobs(const shoal_outcome *outcome)
     return status;
 }
 
-static int put_list(const shoal_outcome *outcome)
-{
-    const learn_ended ended = run_ended(outcome);
-    char *name = NULL;
-    void *bytes = NULL;
-    size_t size = 0;
-    if (!outcome->face->list_blobs)
-        return SHOAL_OK;
-    int status = outcome->face->list_blobs(&name, &bytes, &size, &ended);
-    if (status == SHOAL_OK)
-        status = outcome->blobs_to->put(outcome->blobs_to, name, bytes, size);
-    base_free(&bytes);
-    base_free(&name);
-    return status;
-}
-
 int run_blobs_finish(shoal_outcome *outcome)
 {
     if (!outcome->request->blobs.to || !run_is_learning(outcome))
@@ -201,5 +185,9 @@ int run_blobs_finish(shoal_outcome *outcome)
     int status = run_blobs_open(outcome);
     if (status == SHOAL_OK && outcome->away.id[0])
         status = fetch_blobs(outcome);
-    return status == SHOAL_OK ? put_list(outcome) : status;
+    if (status == SHOAL_OK && outcome->face->end_blobs) {
+        const learn_ended ended = run_ended(outcome);
+        status = outcome->face->end_blobs(outcome->blobs_to, &ended);
+    }
+    return status;
 }

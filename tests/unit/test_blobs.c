@@ -51,6 +51,10 @@ static void try_blobs(const char *place)
     EXPECT_FAIL(blobs->has(blobs, "none", &whole), SHOAL_ABSENT, "there is no");
     EXPECT_FAIL(blobs->get(blobs, "a", 5, &bytes, &size), SHOAL_MEMORY, "a has 6 bytes, more than 5");
     assert_null(bytes);
+    EXPECT_OK(blobs->remove(blobs, "a"));
+    EXPECT_OK(blobs->remove(blobs, "a"));
+    EXPECT_FAIL(blobs->has(blobs, "a", &whole), SHOAL_ABSENT, "there is no");
+    EXPECT_FAIL(blobs->remove(blobs, "../a"), SHOAL_INVALID, "can't be the name of a blob");
     shoal_blobs_close(&blobs);
     shoal_blobs_close(&blobs); /* NULL */
 }
@@ -92,6 +96,7 @@ static void test_what_is_only_read(void **state)
     EXPECT_OK(shoal_blobs_open(&blobs, at("own"), false, 20));
     expect_text(blobs, "a", "text");
     EXPECT_FAIL(blobs->put(blobs, "a", "x", 1), SHOAL_DENIED, "can only be read");
+    EXPECT_FAIL(blobs->remove(blobs, "a"), SHOAL_DENIED, "can only be read");
     assert_int_equal(mkfifo(at("own/pipe"), 0600), 0);
     assert_int_equal(symlink("a", at("own/link")), 0);
     expect_text(blobs, "link", "text");

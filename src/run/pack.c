@@ -1,0 +1,430 @@
+/* Images that are to be packed, as rows.  See pack.h.
+ *
+ * Names are paths below one root, the folder or the part of a store that all images have in common, and are sorted as
+ * bytes, so that rows do not depend on the file system, nor on the order of arguments. */
+#include "pack.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "base/path.h"
+#include "data/data_table.h"
+#include "data/image_list.h"
+#include "data/row_order.h"
+#include "learn/pack/pack_internal.h"
+
+static const double patience = 60; /* seconds that a store may be out of reach while it is listed */
+
+typedef struct image {
+    char *name;  /* below the root */
+    char *class; /* NULL: none, or not known yet */
+    int64_t size;
+    uint64_t key; /* of its place, when they are shuffled */
+} image;
+
+typedef struct images {
+    image *image;
+    int64_t count, room;
+    char *root; /* a folder, or a URL */
+} images;
+
+static void release_images(images *of)
+{
+    for (int64_t i = 0; i < of->count; i++) {
+        base_free(&of->image[i].name);
+        base_free(&of->image[i].class);
+    }
+    base_free(&of->image);
+    base_free(&of->root);
+}
+
+static int add_image(images *to, const char *name, int64_t size)
+{
+    int status = SHOAL_OK;
+    if (to->count == to->room) {
+        int64_t room = to->room ? 2 * to->room : 256;
+        status = base_grow(&to->image, (size_t)to->room, (size_t)room, sizeof *to->image, "a list of images");
+        if (status < 0)
+            return status;
+        to->room = room;
+    }
+    status = base_copy_text(&to->image[to->count].name, name);
+    if (status == SHOAL_OK)
+        to->image[to->count++].size = size;
+    return status;
+}
+
+/* ---- folders and files ------------------------------------------------------------------------------------------- */
+
+static bool is_array(const char *path)
+{
+    const char *ending = strrchr(path, '.');
+    return ending && strcmp(ending, ".npy") == 0;
+}
+
+/* The paths of all images, absolute up to what was named. */
+static int list_files(data_image_list *list, const char *const *path, int count)
+{
+    int status = SHOAL_OK;
+    for (int i = 0; i < count && status == SHOAL_OK; i++) {
+        char *real = realpath(path[i], NULL);
+        if (!real)
+            return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path[i]);
+        status = data_image_list_add(list, real);
+        free(real);
+    }
+    for (int64_t i = 0; i < list->count && status == SHOAL_OK; i++)
+        if (is_array(list->paths[i]))
+            status = shoal_fail(SHOAL_USAGE, "%s: an array is no image file; data pack takes PNG and JPEG files",
+                                list->paths[i]);
+    return status;
+}
+
+/* How many bytes all paths have in common, up to the end of a folder. */
+static size_t common_folder(const data_image_list *list)
+{
+    const char *first = list->paths[0], *slash = strrchr(first, '/');
+    size_t length = (size_t)(slash - first);
+    for (int64_t i = 1; i < list->count; i++) {
+        size_t same = 0;
+        while (same < length && list->paths[i][same] == first[same])
+            same++;
+        if (list->paths[i][same] != '/' || (same < length && first[same] != '/')) {
+            while (same > 0 && first[same] != '/')
+                same--;
+        }
+        length = same < length ? same : length;
+    }
+    return length;
+}
+
+static int add_files(images *to, const data_image_list *list)
+{
+    size_t root = common_folder(list);
+    int status = root > 0 ? base_copy_text_n(&to->root, list->paths[0], root) : base_copy_text(&to->root, "/");
+    for (int64_t i = 0; i < list->count && status == SHOAL_OK; i++) {
+        struct stat about;
+        if (stat(list->paths[i], &about) < 0)
+            return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", list->paths[i]);
+        status = add_image(to, list->paths[i] + root + 1, about.st_size);
+    }
+    return status;
+}
+
+/* ---- stores ------------------------------------------------------------------------------------------------------ */
+
+static bool is_image_key(const char *key)
+{
+    const char *ending = strrchr(key, '.'), *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+    return ending && name[0] != '.' &&
+           (strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0 || strcasecmp(ending, ".png") == 0);
+}
+
+static int add_keys(images *to, shoal_store *store, const char *prefix)
+{
+    shoal_listing page = {0};
+    const size_t length = strlen(prefix);
+    int status;
+    do {
+        status = shoal_store_list(store, prefix, NULL, &page, shoal_after(patience));
+        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++)
+            if (is_image_key(page.entries[i].key + length))
+                status = add_image(to, page.entries[i].key + length, page.entries[i].size);
+    } while (status == SHOAL_OK && page.more);
+    shoal_listing_release(&page);
+    return status;
+}
+
+static int list_store(images *to, const char *url)
+{
+    shoal_store *store = NULL;
+    char *rest = NULL, *prefix = NULL;
+    int status = shoal_store_open_at(&store, &rest, url, &(shoal_store_options){.read_only = true},
+                                     shoal_after(patience));
+    size_t length = status == SHOAL_OK ? strlen(rest) : 0;
+    if (status == SHOAL_OK)
+        status = base_format(&prefix, "%s%s", rest, length > 0 && rest[length - 1] != '/' ? "/" : "");
+    if (status == SHOAL_OK)
+        status = add_keys(to, store, prefix);
+    if (status == SHOAL_OK)
+        status = base_copy_text(&to->root, url);
+    base_free(&prefix);
+    shoal_text_free(&rest);
+    shoal_store_close(&store);
+    return status;
+}
+
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const image *)a)->name, ((const image *)b)->name);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const image *first = a, *second = b;
+    return first->key != second->key ? (first->key > second->key) - (first->key < second->key)
+                                     : strcmp(first->name, second->name);
+}
+
+/* Sorted, each once. */
+static void sort_images(images *of)
+{
+    int64_t kept = 0;
+    qsort(of->image, (size_t)of->count, sizeof *of->image, compare_names);
+    for (int64_t i = 0; i < of->count; i++) {
+        if (kept > 0 && strcmp(of->image[kept - 1].name, of->image[i].name) == 0)
+            base_free(&of->image[i].name);
+        else
+            of->image[kept++] = of->image[i];
+    }
+    of->count = kept;
+}
+
+static int check_names(const images *of)
+{
+    for (int64_t i = 0; i < of->count; i++)
+        if (strlen(of->image[i].name) > PACK_NAME_MOST || !base_path_stays_below(of->image[i].name))
+            return shoal_fail(SHOAL_INVALID, "%s/%.200s: can't be packed under this name", of->root,
+                              of->image[i].name);
+    return SHOAL_OK;
+}
+
+static int list_images(images *out, const char *const *path, int count)
+{
+    data_image_list list = {0};
+    int status = SHOAL_OK, stores = 0;
+    for (int i = 0; i < count; i++)
+        stores += run_is_in_store(path[i]);
+    if (stores > 0 && count > 1)
+        status = shoal_fail(SHOAL_USAGE, "images come from folders and files, or from one place in a store");
+    else if (stores > 0)
+        status = list_store(out, path[0]);
+    else
+        status = list_files(&list, path, count);
+    if (status == SHOAL_OK && stores == 0)
+        status = add_files(out, &list);
+    data_image_list_release(&list);
+    if (status == SHOAL_OK && out->count == 0)
+        status = shoal_fail(SHOAL_INVALID, "%s: no names there end with .jpg, .jpeg or .png", path[0]);
+    sort_images(out);
+    return status == SHOAL_OK ? check_names(out) : status;
+}
+
+/* ---- classes ----------------------------------------------------------------------------------------------------- */
+
+/* The name of the folder that an image is in, which may be the root itself. */
+static int class_of_folder(image *of, const char *root)
+{
+    const char *slash = strrchr(of->name, '/'), *start = of->name;
+    size_t end = slash ? (size_t)(slash - of->name) : strlen(root);
+    if (!slash)
+        start = root;
+    while (end > 0 && start[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && start[begin - 1] != '/')
+        begin--;
+    return base_copy_text_n(&of->class, start + begin, end - begin);
+}
+
+static image *find_image(const images *of, const char *name)
+{
+    return bsearch(&(image){.name = (char *)name}, of->image, (size_t)of->count, sizeof *of->image, compare_names);
+}
+
+/* Lines "NAME,CLASS", with or without a header; a name is a path below the root. */
+static int read_classes(images *of, const char *path)
+{
+    data_table table;
+    FILE *file = fopen(path, "re");
+    int status = file ? SHOAL_OK
+                      : shoal_fail_errno(SHOAL_USAGE, errno,
+                                         "--classes: '%s' is not folders, none, or a CSV file that can be read", path);
+    if (status < 0)
+        return status;
+    status = data_table_read(&table, path, file, "a table of classes");
+    fclose(file);
+    for (int64_t row = 0; status == SHOAL_OK && data_table_next(&status, &table); row++) {
+        if (table.fields != 2) {
+            status = shoal_fail(SHOAL_INVALID, "%s: line %" PRId64 " has %d field%s, not a name and a class", path,
+                                table.line, table.fields, table.fields == 1 ? "" : "s");
+            break;
+        }
+        image *found = find_image(of, table.field[0]);
+        if (found) {
+            base_free(&found->class);
+            status = base_copy_text(&found->class, table.field[1]);
+        }
+    }
+    data_table_release(&table);
+    for (int64_t i = 0; i < of->count && status == SHOAL_OK; i++)
+        if (!of->image[i].class || !of->image[i].class[0])
+            status = shoal_fail(SHOAL_INVALID, "%s: no class for %s", path, of->image[i].name);
+    return status;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The classes there are, sorted, as lines; *names points into the images. */
+static int list_classes(run_pack *out, char ***names, const images *of)
+{
+    size_t bytes = 1;
+    int64_t count = 0;
+    int status = base_alloc(names, (size_t)of->count, sizeof **names, "the names of classes");
+    if (status < 0)
+        return status;
+    for (int64_t i = 0; i < of->count; i++)
+        (*names)[i] = of->image[i].class;
+    qsort(*names, (size_t)of->count, sizeof **names, compare_texts);
+    for (int64_t i = 0; i < of->count; i++)
+        if (count == 0 || strcmp((*names)[count - 1], (*names)[i]) != 0) {
+            (*names)[count++] = (*names)[i];
+            bytes += strlen((*names)[i]) + 1;
+        }
+    status = base_alloc(&out->classes, bytes, 1, "the names of classes");
+    for (int64_t i = 0; status == SHOAL_OK && i < count; i++) {
+        if (strchr((*names)[i], '\n') || !(*names)[i][0])
+            return shoal_fail(SHOAL_INVALID, "a class can't be called '%s'", (*names)[i]);
+        strcat(out->classes, i > 0 ? "\n" : "");
+        strcat(out->classes, (*names)[i]);
+    }
+    out->class_count = count;
+    return status;
+}
+
+static int find_classes(run_pack *out, char ***names, images *of, const char *classes)
+{
+    int status = SHOAL_OK;
+    if (strcmp(classes, "none") == 0)
+        return base_copy_text(&out->classes, "");
+    if (strcmp(classes, "folders") != 0)
+        status = read_classes(of, classes);
+    for (int64_t i = 0; i < of->count && status == SHOAL_OK && strcmp(classes, "folders") == 0; i++)
+        status = class_of_folder(&of->image[i], of->root);
+    return status == SHOAL_OK ? list_classes(out, names, of) : status;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static int shuffle_images(images *of, const char *text)
+{
+    int64_t seed = 0;
+    static const shoal_option option[] = {{"shuffle", .kind = SHOAL_OPTION_COUNT}, {0}};
+    int status = text ? shoal_options_set(&seed, option, "shuffle", text) : SHOAL_OK;
+    const data_order order = {.rows = of->count, .seed = (uint64_t)seed};
+    if (status < 0 || !text)
+        return status;
+    for (int64_t i = 0; i < of->count; i++)
+        of->image[i].key = data_order_key(&order, i);
+    qsort(of->image, (size_t)of->count, sizeof *of->image, compare_keys);
+    return SHOAL_OK;
+}
+
+static int32_t number_of(char *const *names, int64_t count, const char *class)
+{
+    char *const *found = class ? bsearch(&class, names, (size_t)count, sizeof *names, compare_texts) : NULL;
+    return found ? (int32_t)(found - names) : -1;
+}
+
+static int make_rows(run_pack *out, const images *of, char *const *names)
+{
+    size_t longest = 0;
+    for (int64_t i = 0; i < of->count; i++)
+        longest = strlen(of->image[i].name) > longest ? strlen(of->image[i].name) : longest;
+    const int64_t width = pack_row_bytes(longest);
+    int status = base_alloc(&out->bytes, (size_t)of->count, (size_t)width, "the names of images");
+    for (int64_t i = 0; i < of->count && status == SHOAL_OK; i++)
+        pack_row_write(out->bytes + i * width, width, of->image[i].size,
+                       number_of(names, out->class_count, of->image[i].class), of->image[i].name);
+    out->images = of->count;
+    return status == SHOAL_OK ? shoal_data_wrap(&out->rows, out->bytes, of->count, width, SHOAL_UINT8) : status;
+}
+
+/* ---- where shards go --------------------------------------------------------------------------------------------- */
+
+/* What was packed before stays, unless somebody says otherwise. */
+static int check_target(const char *to, bool replaces)
+{
+    const shoal_blobs *blobs = NULL;
+    int64_t size = 0;
+    int status = shoal_blobs_open(&blobs, to, true, patience);
+    if (status < 0)
+        return status;
+    status = blobs->has(blobs, "manifest.json", &size);
+    shoal_blobs_close(&blobs);
+    if (status == SHOAL_ABSENT || replaces)
+        return SHOAL_OK;
+    return status < 0 ? status
+                      : shoal_fail(SHOAL_USAGE,
+                                   "%s already holds packed images (manifest.json); choose another place, or replace "
+                                   "them with --force",
+                                   to);
+}
+
+static int choose_name(run_pack *out, const images *of, const char *asked)
+{
+    const char *name = asked;
+    if (!name) { /* "photos/flowers" has shards called flowers */
+        size_t end = strlen(of->root);
+        while (end > 0 && of->root[end - 1] == '/')
+            end--;
+        size_t begin = end;
+        while (begin > 0 && of->root[begin - 1] != '/' && of->root[begin - 1] != ':')
+            begin--;
+        return end > begin ? base_copy_text_n(&out->name, of->root + begin, end - begin)
+                           : base_copy_text(&out->name, "images");
+    }
+    return base_copy_text(&out->name, name);
+}
+
+int run_pack_begin(run_pack *out, shoal_request *request, const char *const *path, int count, const char *to,
+                   const run_pack_settings *settings)
+{
+    pack_config *config = (pack_config *)(void *)request->config;
+    images all = {0};
+    char **names = NULL;
+    int status = check_target(to, settings->force || settings->resume);
+    if (status == SHOAL_OK)
+        status = list_images(&all, path, count);
+    if (status == SHOAL_OK)
+        status = find_classes(out, &names, &all, settings->classes);
+    if (status == SHOAL_OK)
+        status = shuffle_images(&all, settings->shuffle);
+    if (status == SHOAL_OK)
+        status = make_rows(out, &all, names);
+    if (status == SHOAL_OK)
+        status = choose_name(out, &all, settings->name);
+    if (status == SHOAL_OK)
+        status = base_copy_text(&out->to, to);
+    out->root = all.root;
+    all.root = NULL;
+    config->name = out->name;
+    config->classes = out->classes;
+    config->parts = !run_on_workers(&request->workers);
+    config->resume = settings->resume;
+    request->blobs = (run_blobs){.from = out->root, .to = out->to};
+    base_free(&names);
+    release_images(&all);
+    return status == SHOAL_OK ? shoal_request_rows(request, out->rows, NULL) : status;
+}
+
+void run_pack_release(run_pack *pack)
+{
+    shoal_data_free(&pack->rows);
+    base_free(&pack->bytes);
+    base_free(&pack->root);
+    base_free(&pack->to);
+    base_free(&pack->classes);
+    base_free(&pack->name);
+}
