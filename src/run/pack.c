@@ -178,7 +178,8 @@ static int compare_keys(const void *a, const void *b)
 static void sort_images(images *of)
 {
     int64_t kept = 0;
-    qsort(of->image, (size_t)of->count, sizeof *of->image, compare_names);
+    if (of->count > 0)
+        qsort(of->image, (size_t)of->count, sizeof *of->image, compare_names);
     for (int64_t i = 0; i < of->count; i++) {
         if (kept > 0 && strcmp(of->image[kept - 1].name, of->image[i].name) == 0)
             base_free(&of->image[i].name);

@@ -1,0 +1,408 @@
+#!/usr/bin/env python3
+# Labels: asan
+# Seconds: 20
+"""`shoal data pack`: what others read of its shards, the same bytes from threads, workers, ranks and stores, broken
+images, and runs that are killed.
+
+    test_data_pack.py PATH_TO_shoal [NAME...]
+
+TFRecords are taken apart by hand and by protobuf, tar by tarfile, arrays by numpy, pictures by Pillow; one shard is
+read by npm's tfrecord, where it is installed.
+"""
+import filecmp
+import hashlib
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tarfile
+import time
+
+import apart
+import azurite
+import peers
+from processes import children, is_sanitized, wait_until
+
+try:
+    import numpy as np
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from PIL import Image
+except ImportError:
+    print("python3-numpy, python3-pil or python3-protobuf is not here: skipped")
+    sys.exit(77)
+
+SHOAL = os.path.abspath(sys.argv[1])
+SECONDS = 600
+CLASSES = ["ash", "beech", "cedar"]
+
+
+def run(*words, **options):
+    return subprocess.run([SHOAL, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=SECONDS, **options)
+
+
+def pack(*words, code=0, says=()):
+    done = run("data", "pack", *words)
+    assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
+    for text in says:
+        assert text in done.stderr, (words, text, done.stderr)
+    if code == 0 and "--workers" not in words:
+        assert not done.stderr, done.stderr
+    return done.stdout
+
+
+def photographs(count=12, folder="trees"):
+    """So many pictures in the folders of three classes, JPEG and PNG, of many sizes."""
+    random = np.random.default_rng(5)
+    for i in range(count):
+        path = pathlib.Path(folder, CLASSES[i % 3], f"{i:03}.{'png' if i % 5 == 4 else 'jpg'}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        coarse = random.integers(0, 256, (6, 7, 3), dtype=np.uint8)
+        Image.fromarray(coarse).resize((90 + 11 * i % 70, 80 + 7 * i % 50), Image.BICUBIC).save(path, quality=90)
+    return folder
+
+
+def names_of(folder):
+    return sorted(str(path.relative_to(folder)) for path in pathlib.Path(folder).rglob("*") if path.is_file())
+
+
+def same(a, b):
+    assert names_of(a) == names_of(b), (names_of(a), names_of(b))
+    for name in names_of(a):
+        assert filecmp.cmp(os.path.join(a, name), os.path.join(b, name), shallow=False), name
+
+
+def manifest(folder):
+    return json.loads(pathlib.Path(folder, "manifest.json").read_text())
+
+
+# ---- readers ---------------------------------------------------------------------------------------------------------
+
+
+def crc_table():
+    table = []
+    for i in range(256):
+        for _ in range(8):
+            i = i >> 1 ^ (0x82F63B78 if i & 1 else 0)
+        table.append(i)
+    return table
+
+
+CRC = crc_table()
+
+
+def masked_crc(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ CRC[(crc ^ byte) & 255]
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(path):
+    """Offset and bytes of each record."""
+    data, at = pathlib.Path(path).read_bytes(), 0
+    while at < len(data):
+        length, check = struct.unpack_from("<QI", data, at)
+        assert check == masked_crc(data[at:at + 8])
+        body = data[at + 12:at + 12 + length]
+        assert struct.unpack_from("<I", data, at + 12 + length)[0] == masked_crc(body)
+        yield at, body
+        at += 16 + length
+
+
+def example_class():
+    """tf.train.Example, as TensorFlow's own .proto files define it."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="test", syntax="proto3")
+
+    def message(name, *fields, inside=None):
+        made = (inside.nested_type if inside else file.message_type).add(name=name)
+        for number, (called, kind, label, of) in enumerate(fields, 1):
+            made.field.add(name=called, number=number, type=kind, label=label, type_name=of)
+        return made
+
+    one, many = field.LABEL_OPTIONAL, field.LABEL_REPEATED
+    message("BytesList", ("value", field.TYPE_BYTES, many, None))
+    message("FloatList", ("value", field.TYPE_FLOAT, many, None))
+    message("Int64List", ("value", field.TYPE_INT64, many, None))
+    message("Feature", *[(name, field.TYPE_MESSAGE, one, f".test.{of}")
+                         for name, of in (("bytes_list", "BytesList"), ("float_list", "FloatList"),
+                                          ("int64_list", "Int64List"))])
+    features = message("Features", ("feature", field.TYPE_MESSAGE, many, ".test.Features.FeatureEntry"))
+    entry = message("FeatureEntry", ("key", field.TYPE_STRING, one, None),
+                    ("value", field.TYPE_MESSAGE, one, ".test.Feature"), inside=features)
+    entry.options.map_entry = True
+    message("Example", ("features", field.TYPE_MESSAGE, one, ".test.Features"))
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.MessageFactory(pool).GetPrototype(pool.FindMessageTypeByName("test.Example"))
+
+
+# ---- formats ---------------------------------------------------------------------------------------------------------
+
+
+@apart.test
+def records_are_examples():
+    trees = photographs()
+    out = pack(trees, "out", "--size", "40x48", "--shards", 5, "--index")
+    assert out.startswith("packed     12 images into 4 shards"), out  # three each are all
+    told, Example = manifest("out"), example_class()
+    assert told["classes"] == CLASSES and told["images"] == told["written"] == 12 and not told["skipped"], told
+    images = sorted(pathlib.Path(trees).rglob("*.*"))
+    seen = 0
+    for number, shard in enumerate(told["shards"]):
+        path = pathlib.Path("out", shard["name"])
+        assert shard["name"] == f"trees{number:02}-3.tfrec" and path.stat().st_size == shard["bytes"], shard
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == shard["sha256"], shard
+        index = path.with_suffix(".idx").read_text().splitlines()
+        for line, (at, body) in zip(index, records(path), strict=True):
+            assert line == f"{at} {16 + len(body)}", line
+            example = Example.FromString(body)
+            feature = example.features.feature
+            assert sorted(feature) == ["class", "image", "label", "one_hot_class", "size"], sorted(feature)
+            label = CLASSES.index(images[seen].parent.name)
+            assert list(feature["class"].int64_list.value) == [label]
+            assert feature["label"].bytes_list.value[0].decode() == CLASSES[label]
+            assert list(feature["one_hot_class"].float_list.value) == [float(i == label) for i in range(3)]
+            assert list(feature["size"].int64_list.value) == [40, 48]
+            picture = Image.open(io.BytesIO(feature["image"].bytes_list.value[0]))
+            assert picture.format == "JPEG" and picture.size == (48, 40)
+            # What protobuf writes of it with sorted keys is what was read: nothing is left out or said twice.
+            assert example.SerializeToString(deterministic=True) == body
+            seen += 1
+    assert seen == 12
+
+
+@apart.test
+def npm_reads_a_shard():
+    if not peers.npm_peer("tfrecord/package.json"):
+        raise apart.Skipped("npm's tfrecord is not installed (./dev deps test)")
+    pack(photographs(3), "out", "--size", "16x16", "--shards", 1)
+    script = """
+const tfrecord = require(process.argv[1]);
+(async () => {
+  const reader = await tfrecord.createReader(process.argv[2]);
+  for (let e = await reader.readExample(); e; e = await reader.readExample()) {
+    const f = e.features.feature;
+    console.log(f.class.int64List.value[0].toString(), Buffer.from(f.label.bytesList.value[0]).toString());
+  }
+})();"""
+    folder = os.path.dirname(peers.npm_peer("tfrecord/package.json"))
+    done = subprocess.run(["node", "-e", script, folder, "out/trees00-3.tfrec"], capture_output=True, text=True,
+                          timeout=SECONDS)
+    assert done.stdout.split() == ["0", "ash", "1", "beech", "2", "cedar"], (done.stdout, done.stderr)
+
+
+@apart.test
+def tar_is_what_webdataset_reads():
+    pack(photographs(7), "out", "--size", "24x24", "--format", "tar", "--shards", 2, "--chroma", "420")
+    shards = manifest("out")["shards"]
+    assert [shard["name"] for shard in shards] == ["trees00-4.tar", "trees01-3.tar"]
+    number = 0
+    for shard in shards:
+        with tarfile.open(os.path.join("out", shard["name"])) as tar:
+            members = tar.getmembers()
+            for picture, label in zip(members[::2], members[1::2], strict=True):
+                assert (picture.name, label.name) == (f"{number:09}.jpg", f"{number:09}.cls")
+                assert picture.mtime == 0 and picture.mode == 0o444 and picture.uid == 0
+                assert Image.open(tar.extractfile(picture)).size == (24, 24)
+                assert int(tar.extractfile(label).read()) == [0, 0, 0, 1, 1, 2, 2][number]
+                number += 1
+        done = subprocess.run(["tar", "tf", os.path.join("out", shard["name"])], capture_output=True)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+    assert number == 7
+
+
+@apart.test
+def arrays_hold_the_pixels_of_the_records():
+    trees = photographs(7)
+    pack(trees, "arrays", "--size", "24x20", "--format", "npy", "--encode", "raw", "--shards", 2)
+    pack(trees, "records", "--size", "24x20", "--encode", "raw", "--shards", 2)
+    Example, number = example_class(), 0
+    for a, r in zip(manifest("arrays")["shards"], manifest("records")["shards"], strict=True):
+        pixels = np.load(os.path.join("arrays", a["name"]))
+        labels = np.load(os.path.join("arrays", a["name"].replace(".npy", ".classes.npy")))
+        assert pixels.dtype == np.uint8 and pixels.shape[1:] == (24, 20, 3) and labels.dtype == np.int32
+        for row, label, (_, body) in zip(pixels, labels, records(os.path.join("records", r["name"])), strict=True):
+            feature = Example.FromString(body).features.feature
+            assert feature["image"].bytes_list.value[0] == row.tobytes()
+            assert feature["class"].int64_list.value[0] == label
+            number += 1
+    assert number == 7
+    info = json.loads(run("data", "info", f"arrays/{manifest('arrays')['shards'][0]['name']}", "--json").stdout)
+    assert info["rows"] == 4 and info["columns"] == 24 * 20 * 3, info
+
+
+# ---- the same bytes --------------------------------------------------------------------------------------------------
+
+
+@apart.test
+def threads_workers_ranks_and_stores_make_the_same_bytes():
+    trees = photographs(14)
+    usual = [trees, "--size", "32x32", "--shards", 6, "--shuffle", 7]
+    pack(*usual, "one", "--threads", 1)
+    for threads in (2, 5):
+        pack(*usual, f"out{threads}", "--threads", threads)
+        same("one", f"out{threads}")
+    pack(*usual, "away", "--workers", 2)
+    same("one", "away")
+    pack(*usual, "dir:st/packed", "--workers", 2, "--store", "jobs")
+    assert run("store", "get", "-r", "dir:st/packed", "got").returncode == 0
+    same("one", "got")
+    assert run("store", "put", "-r", trees, "dir:st/photos/").returncode == 0
+    pack("dir:st/photos/trees", *usual[1:], "from")
+    same("one", "from")
+    assert run("job", "list", "--store", "jobs").stdout.count("pack-") == 1  # --store keeps it
+    for mpirun, more in (("mpirun.openmpi", ["--allow-run-as-root", "--oversubscribe"]), ("mpirun.mpich", [])):
+        if not shutil.which(mpirun) or is_sanitized(SHOAL):
+            continue
+        done = subprocess.run([mpirun, *more, "-np", "3", SHOAL, "data", "pack", *map(str, usual), mpirun],
+                              capture_output=True, text=True, timeout=SECONDS)
+        assert done.returncode == 0, done.stderr
+        same("one", mpirun)
+
+
+@apart.test
+def names_and_order_are_of_the_images_alone():
+    trees = photographs(9)
+    pack(trees, "whole", "--size", "16x16", "--shards", 2)
+    files = sorted(map(str, pathlib.Path(trees).rglob("*.*")), reverse=True)
+    pack(*files, *files[:2], "files", "--size", "16x16", "--shards", 2)  # in any order, and twice
+    same("whole", "files")
+    pack(f"{trees}/ash", "ash", "--size", "16x16", "--shards", 1)
+    assert manifest("ash")["classes"] == ["ash"] and manifest("ash")["shards"][0]["name"] == "ash00-3.tfrec"
+    pack(trees, "none", "--size", "16x16", "--classes", "none", "--name", "x")
+    assert manifest("none")["classes"] == [] and manifest("none")["shards"][0]["name"] == "x00-1.tfrec"
+    rows = "".join(f"{path.parent.name}/{path.name},{'tall' if i % 2 else 'small'}\n"
+                   for i, path in enumerate(sorted(pathlib.Path(trees).rglob("*.*"))))
+    pathlib.Path("classes.csv").write_text("name,class\n" + rows)
+    pack(trees, "own", "--size", "16x16", "--classes", "classes.csv", "--shards", 1)
+    labels = [example_class().FromString(body).features.feature["label"].bytes_list.value[0].decode()
+              for _, body in records("own/trees00-9.tfrec")]
+    assert labels == ["small", "tall"] * 4 + ["small"], labels
+
+
+# ---- what is broken --------------------------------------------------------------------------------------------------
+
+
+@apart.test
+def broken_images_are_told_or_left_out():
+    trees = photographs(6)
+    whole = pathlib.Path(trees, "ash", "000.jpg").read_bytes()
+    pathlib.Path(trees, "beech", "empty.jpg").write_bytes(b"")
+    pathlib.Path(trees, "cedar", "half.jpg").write_bytes(whole[:len(whole) // 2])
+    pathlib.Path(trees, "cedar", "page.png").write_bytes(b"<!DOCTYPE html><html></html>")
+    usual = [trees, "--size", "16x16", "--shards", 3]
+    for more in ([], ["--workers", 2]):
+        pack(*usual, "out", *more, code=1, says=["beech/empty.jpg: ", "--skip-broken leaves such images out"])
+        assert not os.path.exists("out/manifest.json")
+    for name, more in (("here", ["--resume"]), ("away", ["--workers", 2])):
+        out = pack(*usual, name, "--skip-broken", *more)
+        assert "skipped    3 images" in out, out
+    same("here", "away")
+    told = manifest("here")
+    assert [skipped["name"] for skipped in told["skipped"]] == ["beech/empty.jpg", "cedar/half.jpg",
+                                                                "cedar/page.png"], told
+    assert all(skipped["why"] and skipped["name"] not in skipped["why"] for skipped in told["skipped"]), told
+    assert told["images"] == 9 and told["written"] == 6
+    assert [(shard["items"], shard["written"]) for shard in told["shards"]] == [(3, 3), (3, 2), (3, 1)], told["shards"]
+
+
+@apart.test
+def wrong_input_is_told():
+    trees = photographs(3)
+    np.save("rows.npy", np.zeros((3, 3)))
+    os.mkdir("empty")
+    pathlib.Path("wrong.csv").write_text("ash/000.jpg,small,more\n")
+    pathlib.Path("few.csv").write_text("ash/000.jpg,small\n")
+    for words, code, says in (
+        ([trees, "out", "--size", "0x5"], 2, "--size: '0x5' should be HEIGHTxWIDTH"),
+        ([trees, "out", "--size", "192"], 2, "--size: '192' should be HEIGHTxWIDTH"),
+        ([trees, "out", "--quality", 101], 2, "--quality"),
+        ([trees, "out", "--format", "zip"], 2, "--format"),
+        ([trees, "out", "--format", "npy"], 2, "give --encode raw, too"),
+        ([trees, "out", "--format", "tar", "--encode", "raw"], 2, "--format tar holds JPEG files"),
+        ([trees, "out", "--format", "tar", "--index"], 2, "--index is about tfrecord"),
+        ([trees, "out", "--name", "a/b"], 2, "--name: 'a/b' can't begin the name of a file"),
+        ([trees, "out", "--shuffle", "x"], 2, "--shuffle"),
+        ([trees, "out", "--classes", "absent.csv"], 2, "--classes: 'absent.csv' is not folders, none, or a CSV file"),
+        ([trees, "out", "--classes", "wrong.csv"], 1, "wrong.csv: line 1 has 3 fields, not a name and a class"),
+        ([trees, "out", "--classes", "few.csv"], 1, "few.csv: no class for beech/001.jpg"),
+        (["absent", "out"], 1, "absent: can't read"),
+        (["empty", "out"], 1, "empty: no file in this folder ends with"),
+        (["rows.npy", "out"], 2, "rows.npy: an array is no image file"),
+        ([trees, "dir:st/x", "out"], 2, "images come from folders and files, or from one place in a store"),
+        ([trees, "rows.npy"], 1, "rows.npy: can't make the folder"),
+        ([trees], 2, "data pack needs"),
+    ):
+        pack(*words, code=code, says=[says])
+    pack(trees, "out", "--size", "16x16")
+    pack(trees, "out", "--size", "16x16", code=2, says=["out already holds packed images", "--force"])
+    pack(trees, "out", "--size", "8x8", "--force")
+    assert manifest("out")["size"] == "8x8"
+
+
+# ---- what is killed --------------------------------------------------------------------------------------------------
+
+
+def parts(folder):
+    return [name for name in names_of(folder) if name.endswith(".part")] if os.path.isdir(folder) else []
+
+
+@apart.test
+def a_run_that_was_killed_resumes():
+    trees = photographs(60)
+    usual = [trees, "--size", "256x256", "--shards", 30, "--huffman", "best"]
+    pack(*usual, "whole")
+    assert not parts("whole")
+    process = subprocess.Popen([SHOAL, "data", "pack", *map(str, usual), "out", "--threads", "1", "-q"])
+    wait_until(lambda: len(parts("out")) >= 3 or process.poll() is not None, SECONDS, "three shards are there")
+    process.kill()
+    process.wait()
+    kept = parts("out")
+    assert 3 <= len(kept) < 30 and not os.path.exists("out/manifest.json"), kept
+    times = {name: os.stat(f"out/{name.replace('.part', '.tfrec')}").st_mtime_ns for name in kept}
+    pathlib.Path("out", kept[0].replace(".part", ".tfrec")).write_bytes(b"short")  # is made again
+    for name in names_of("out"):  # what the killed process was writing
+        if ".tmp-" in name:
+            os.unlink(os.path.join("out", name))
+    pack(*usual, "out", "--resume")
+    same("whole", "out")
+    for name in kept[1:]:
+        assert os.stat(f"out/{name.replace('.part', '.tfrec')}").st_mtime_ns == times[name], name
+
+
+@apart.test
+def workers_on_azure_may_be_killed():
+    if not azurite.PROGRAM:
+        raise apart.Skipped("azurite is not installed (./dev deps test)")
+    if is_sanitized(SHOAL):
+        raise apart.Skipped("nothing else would be found than without a sanitizer")
+    trees = photographs(40)
+    usual = ["--size", "128x128", "--shards", 20, "--huffman", "best"]
+    pack(trees, *usual, "one")
+    with azurite.Server(".", "plain") as server:
+        server.wait()
+        os.environ.update(server.variables())
+        done = run("store", "put", "-r", trees, "az://devstoreaccount1/box/photos/", "--create")
+        assert done.returncode == 0, done.stderr
+        words = [SHOAL, "data", "pack", "az://devstoreaccount1/box/photos/trees", *map(str, usual),
+                 "az://devstoreaccount1/box/packed", "--workers", "8", "--store", "az://devstoreaccount1/box/jobs", "--lease",
+                 "2"]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: len(children(process.pid)) >= 8 or process.poll() is not None, SECONDS, "workers are there")
+        for pid in children(process.pid)[:3]:
+            os.kill(pid, signal.SIGKILL)
+        out, err = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, err
+        assert run("store", "get", "-r", "az://devstoreaccount1/box/packed", "got").returncode == 0
+    same("one", "got")
+
+
+apart.main(at_once=3)
