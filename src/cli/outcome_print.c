@@ -390,7 +390,8 @@ static int print_run_object(const shoal_outcome *outcome)
         status = outcome->face->tell(facts, &ended);
     if (status == SHOAL_OK && facts && object)
         cli_json_facts(&object, facts);
-    if (status == SHOAL_OK && object && outcome->face->runs_code) /* what people wrote themselves has no names of ours */
+    if (status == SHOAL_OK && object &&
+        outcome->face->runs_code) /* what people wrote themselves has no names of ours */
         cli_run_json(&object, outcome->result);
     shoal_result_free(&facts);
     if (status < 0) {

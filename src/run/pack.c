@@ -145,8 +145,8 @@ static int list_store(images *to, const char *url)
 {
     shoal_store *store = NULL;
     char *rest = NULL, *prefix = NULL;
-    int status = shoal_store_open_at(&store, &rest, url, &(shoal_store_options){.read_only = true},
-                                     shoal_after(patience));
+    int status =
+        shoal_store_open_at(&store, &rest, url, &(shoal_store_options){.read_only = true}, shoal_after(patience));
     size_t length = status == SHOAL_OK ? strlen(rest) : 0;
     if (status == SHOAL_OK)
         status = base_format(&prefix, "%s%s", rest, length > 0 && rest[length - 1] != '/' ? "/" : "");
@@ -193,8 +193,7 @@ static int check_names(const images *of)
 {
     for (int64_t i = 0; i < of->count; i++)
         if (strlen(of->image[i].name) > PACK_NAME_MOST || !base_path_stays_below(of->image[i].name))
-            return shoal_fail(SHOAL_INVALID, "%s/%.200s: can't be packed under this name", of->root,
-                              of->image[i].name);
+            return shoal_fail(SHOAL_INVALID, "%s/%.200s: can't be packed under this name", of->root, of->image[i].name);
     return SHOAL_OK;
 }
 

@@ -333,7 +333,7 @@ static void test_rows_that_are_none(void **state)
         int64_t size;
         int32_t class, length;
         const char *name;
-    } wrong[] = {{-1, 0, 1, "a"},  {1, -2, 1, "a"},  {1, 2, 1, "a"},    {1, 0, 0, ""},   {1, 0, 99, "a"},
+    } wrong[] = {{-1, 0, 1, "a"}, {1, -2, 1, "a"}, {1, 2, 1, "a"},    {1, 0, 0, ""}, {1, 0, 99, "a"},
                  {1, 0, -1, "a"}, {1, 0, 2, "/a"}, {1, 0, 4, "../a"}, {1, 0, 3, "a"}};
     const pack_config config = usual();
     (void)state;

@@ -14,8 +14,8 @@ enum { SIDE_MOST = DATA_IMAGE_SIDE_MOST, SHARDS_MOST = 1000000, TEXTS_MOST = 1 <
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 static const char *const resizes[] = {"tf", "antialias", NULL}, *const encodes[] = {"jpeg", "raw", NULL},
-                                *const tables[] = {"fixed", "best", NULL}, *const chromas[] = {"444", "420", NULL},
-                                *const formats[] = {"tfrecord", "tar", "npy", NULL};
+                         *const tables[] = {"fixed", "best", NULL}, *const chromas[] = {"444", "420", NULL},
+                         *const formats[] = {"tfrecord", "tar", "npy", NULL};
 
 static const shoal_option options[] = {
     {"size", 0, SHOAL_OPTION_TEXT, offsetof(pack_config, size), "HxW",
@@ -40,10 +40,9 @@ static const shoal_option options[] = {
      .help = "of the shards: tfrecord, tar as webdataset reads it, or npy, an array of raw pixels",
      .fallback = "tfrecord", .choices = formats},
     {"shards", 0, SHOAL_OPTION_COUNT, offsetof(pack_config, shards), "N",
-     .help = "number of shards, which get equally many images each", .fallback = "16", .least = 1,
-     .most = SHARDS_MOST},
-    {"name", 0, SHOAL_OPTION_TEXT, offsetof(pack_config, name), "NAME",
-     .help = "what the names of shards begin with", .fallback = "images"},
+     .help = "number of shards, which get equally many images each", .fallback = "16", .least = 1, .most = SHARDS_MOST},
+    {"name", 0, SHOAL_OPTION_TEXT, offsetof(pack_config, name), "NAME", .help = "what the names of shards begin with",
+     .fallback = "images"},
     {"index", 0, SHOAL_OPTION_FLAG, offsetof(pack_config, index),
      .help = "tfrecord: also write NAME.idx, a line with the offset and the length of each record"},
     {"skip-broken", 0, SHOAL_OPTION_FLAG, offsetof(pack_config, skip_broken),
@@ -103,8 +102,7 @@ static void lay_out_pack(shoal_layout *layout)
     *layout = (shoal_layout){.cells = PACK_CELLS, .carry_from = -1};
     layout->cell[PACK_CELL_SHARDS] =
         (shoal_cell){.name = "shards", .kind = SHOAL_CELL_RECORD, .bytes = sizeof(pack_shard)};
-    layout->cell[PACK_CELL_BROKEN] =
-        (shoal_cell){.name = "broken", .kind = SHOAL_CELL_RECORD, .bytes = PACK_WHY_BYTES};
+    layout->cell[PACK_CELL_BROKEN] = (shoal_cell){.name = "broken", .kind = SHOAL_CELL_RECORD, .bytes = PACK_WHY_BYTES};
 }
 
 static int read_size(pack_model *out, const char *text)
@@ -226,15 +224,14 @@ static int check_pack(const shoal_algorithm *self, const shoal_round *round, con
     bool good = round->model_bytes > sizeof *model && shape->type == SHOAL_UINT8 && shape->columns > PACK_ROW_HEAD &&
                 is_below(model->resize, 2) && is_below(model->encode, 2) && is_below(model->huffman, 2) &&
                 is_below(model->chroma, 2) && is_below(model->format, 3) && is_below(model->orient, 2) &&
-                is_below(model->index, 2) && is_below(model->skip_broken, 2) && is_below(model->parts, 2) && is_below(model->resume, 2) &&
-                model->digits >= 2 && model->digits <= 7 && model->classes >= 0;
+                is_below(model->index, 2) && is_below(model->skip_broken, 2) && is_below(model->parts, 2) &&
+                is_below(model->resume, 2) && model->digits >= 2 && model->digits <= 7 && model->classes >= 0;
     if (good) {
         const data_image_recipe recipe = pack_recipe(model);
         good = data_image_recipe_check(&recipe) == SHOAL_OK && has_good_texts(model, round->model_bytes) &&
                learn_layout_is(&round->layout, &expected) && strcmp(round->phase, "pack") == 0;
     }
-    return good ? SHOAL_OK
-                : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " is not one that packs images", round->number);
+    return good ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " is not one that packs images", round->number);
 }
 
 static int check_result_pack(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,

@@ -76,8 +76,7 @@ typedef struct pack_ready {
 } pack_ready;
 
 /* Makes a shard and puts it. */
-int pack_make_shard(shoal_partial *partial, const pack_model *model, const pack_ready *ready,
-                    const shoal_grain *grain);
+int pack_make_shard(shoal_partial *partial, const pack_model *model, const pack_ready *ready, const shoal_grain *grain);
 
 /* Whether an earlier run has put this shard: then what became of it is added to the partial. */
 int pack_part_take(bool *there, shoal_partial *partial, const pack_model *model, const pack_ready *ready,

@@ -26,8 +26,7 @@ bool pack_row_read(pack_item *out, const unsigned char *row, int64_t row_bytes)
     memcpy(&out->size, row, sizeof out->size);
     memcpy(&out->class, row + 8, sizeof out->class);
     memcpy(&length, row + 12, sizeof length);
-    if (length < 1 || length > PACK_NAME_MOST || length > row_bytes - PACK_ROW_HEAD || out->size < 0 ||
-        out->class < -1)
+    if (length < 1 || length > PACK_NAME_MOST || length > row_bytes - PACK_ROW_HEAD || out->size < 0 || out->class < -1)
         return false;
     memcpy(out->name, row + PACK_ROW_HEAD, (size_t)length);
     out->name[length] = '\0';

@@ -208,8 +208,7 @@ done:
 
 int pack_make_shard(shoal_partial *partial, const pack_model *model, const pack_ready *ready, const shoal_grain *grain)
 {
-    shard self = {
-        .model = model, .ready = ready, .grain = grain, .partial = partial, .recipe = pack_recipe(model)};
+    shard self = {.model = model, .ready = ready, .grain = grain, .partial = partial, .recipe = pack_recipe(model)};
     pack_shard out = {.items = grain->rows};
     int status = data_image_maker_new(&self.maker);
     if (status == SHOAL_OK)
