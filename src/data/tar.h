@@ -8,8 +8,8 @@
 
 enum { DATA_TAR_NAME_MOST = 99, DATA_TAR_BLOCK = 512 };
 
-/* One plain file: nobody's, of no time, for all to read, so that the bytes depend on name and content alone.  A name has
- * at most DATA_TAR_NAME_MOST bytes, and a file less than 8 GiB. */
+/* One plain file: nobody's, of no time, for all to read, so that the bytes depend on name and content alone.  A name
+ * has at most DATA_TAR_NAME_MOST bytes, and a file less than 8 GiB. */
 void data_tar_write(base_writer *out, const char *name, const void *bytes, size_t size);
 /* Two empty blocks. */
 void data_tar_end(base_writer *out);

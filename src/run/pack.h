@@ -26,8 +26,8 @@ typedef struct run_pack {
     int64_t images, class_count;
 } run_pack;
 
-/* Lists the images, finds their classes, and makes the rows.  SHOAL_USAGE or SHOAL_INVALID with a sentence about what is
- * wrong with them. */
+/* Lists the images, finds their classes, and makes the rows.  SHOAL_USAGE or SHOAL_INVALID with a sentence about what
+ * is wrong with them. */
 int run_pack_begin(run_pack *out, shoal_request *request, const char *const *images, int count, const char *to,
                    const run_pack_settings *settings);
 void run_pack_release(run_pack *pack);

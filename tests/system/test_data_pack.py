@@ -393,8 +393,8 @@ def workers_on_azure_may_be_killed():
         done = run("store", "put", "-r", trees, "az://devstoreaccount1/box/photos/", "--create")
         assert done.returncode == 0, done.stderr
         words = [SHOAL, "data", "pack", "az://devstoreaccount1/box/photos/trees", *map(str, usual),
-                 "az://devstoreaccount1/box/packed", "--workers", "8", "--store", "az://devstoreaccount1/box/jobs", "--lease",
-                 "2"]
+                 "az://devstoreaccount1/box/packed", "--workers", "8", "--store", "az://devstoreaccount1/box/jobs",
+                 "--lease", "2"]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         wait_until(lambda: len(children(process.pid)) >= 8 or process.poll() is not None, SECONDS, "workers are there")
         for pid in children(process.pid)[:3]:

@@ -1,5 +1,5 @@
-/* Packing images as a learner: blobs in memory, so that every call and every allocation can fail; forged rounds, records
- * and parts do no harm. */
+/* Packing images as a learner: blobs in memory, so that every call and every allocation can fail; forged rounds,
+ * records and parts do no harm. */
 #include "data_support.h"
 
 #include <pthread.h>
