@@ -6,12 +6,15 @@
  * items of the default recipe, and of quality 70.  Those in the repository are of every second one of 200 photographs
  * of flowers, so that the others can show what they are worth.  Every code that may occur counts at least once, so that
  * any image can be written; clang-format does the rest. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jpeglib.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 #include "data/image_list.h"
 #include "data/image_prepare.h"
@@ -77,15 +80,14 @@ static void count_item(tallies *in, const data_image_item *item)
 static unsigned char *read_file(const char *path, size_t *size)
 {
     enum { MOST = 1 << 26 };
-    unsigned char *bytes = malloc(MOST);
-    FILE *stream = fopen(path, "rb");
-    if (!stream || !bytes) {
-        perror(path);
+    char *bytes = NULL;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || base_read_whole(&bytes, size, file, MOST, path) < 0) {
+        fprintf(stderr, "%s: can't be read\n", path);
         exit(1);
     }
-    *size = fread(bytes, 1, MOST, stream);
-    fclose(stream);
-    return bytes;
+    close(file);
+    return (unsigned char *)bytes;
 }
 
 static void count_all(tallies *in, const data_image_list *list, int64_t every, int64_t first, int quality)
@@ -102,7 +104,7 @@ static void count_all(tallies *in, const data_image_list *list, int64_t every, i
         status = data_image_prepare(&item, maker, &recipe, bytes, size, list->paths[i]);
         if (status == SHOAL_OK)
             count_item(in, &item);
-        free(bytes);
+        base_free(&bytes);
     }
     data_image_maker_free(&maker);
     if (status < 0) {

@@ -3,25 +3,27 @@
  *     image_items HEIGHTxWIDTH tf|antialias raw|jpeg QUALITY fixed|best 444|420 upright|as-is FILE...
  *
  * writes the item of each file to FILE.item, or what is wrong with it to FILE.why. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/io.h"
+#include "base/memory.h"
 #include "data/image_prepare.h"
 
 static unsigned char *read_file(const char *path, size_t *size)
 {
     enum { MOST = 1 << 26 };
-    unsigned char *bytes = malloc(MOST);
-    FILE *stream = fopen(path, "rb");
-    if (!stream || !bytes) {
-        perror(path);
+    char *bytes = NULL;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || base_read_whole(&bytes, size, file, MOST, path) < 0) {
+        fprintf(stderr, "%s: can't be read\n", path);
         exit(2);
     }
-    *size = fread(bytes, 1, MOST, stream);
-    fclose(stream);
-    unsigned char *small = realloc(bytes, *size + 1);
-    return small ? small : bytes;
+    close(file);
+    return (unsigned char *)bytes;
 }
 
 static void write_beside(const char *path, const char *ending, const void *bytes, size_t size)
@@ -56,7 +58,7 @@ int main(int argc, char **argv)
             write_beside(argv[i], "item", item.bytes, item.size);
         else
             write_beside(argv[i], "why", shoal_error(), strlen(shoal_error()));
-        free(bytes);
+        base_free(&bytes);
     }
     data_image_maker_free(&maker);
     return 0;
