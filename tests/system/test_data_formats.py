@@ -135,7 +135,7 @@ def hdf5_arrays(h5py):
     """Every type, byte order and way of storing, as h5py reads it itself."""
     storages = [{}, {"chunks": (7, 4)}, {"chunks": (7, 4), "compression": "gzip"},
                 {"chunks": (7, 4), "compression": "gzip", "shuffle": True}, {"chunks": (16, 13), "compression": "gzip"},
-                {"chunks": (7, 4), "fletcher32": True}, {"chunks": (7, 4), "shuffle": True}]
+                {"chunks": (7, 4), "fletcher32": True}, {"chunks": (7, 4), "shuffle": True}, {"chunks": (16, 13)}]
     with h5py.File(folder / "arrays.h5", "w") as file:
         for kind in TYPES:
             for order in "<>":
