@@ -33,6 +33,17 @@ from shoal._version import version
 
 Self = TypeVar("Self", bound="Estimator")
 
+# What help() says of the parameters that all have, in the place of {common}.
+COMMON = """\
+verbose : int, default=0
+        1 shows a line of progress, in a terminal or a notebook.
+    n_threads : int or None, default=None
+        Threads to compute with; None is as many as this process may use. Never changes the result.
+    kernel : str or None, default=None
+        The kernel set, such as 'avx2'; None is the best this processor has. Never changes the result.
+    workers : str, list of str or None, default=None
+        Processes elsewhere that compute: 'local:4', 'ssh:corn10,corn11:8', 'slurm:64'. Never changes the result."""
+
 # Options of reading that rows need to be read alike when the model is applied to a file.
 READING = ("header", "cols", "type", "memory")
 
@@ -49,6 +60,11 @@ class Estimator(_sklearn.BaseEstimator):
     kernel: str | None
     workers: Any
     options: Mapping[str, Any] | None
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if cls.__doc__ is not None:  # with python -OO it is
+            cls.__doc__ = cls.__doc__.replace("{common}", COMMON)
 
     # ---- learning ----------------------------------------------------------------------------------------------------
 

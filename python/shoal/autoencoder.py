@@ -50,14 +50,7 @@ class Autoencoder(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.Transformer
         An int gives the same result each time; None takes a new seed each time.
     precision : {'auto', 'float32', 'float64'}, default='auto'
         Of the arithmetic; 'auto' is that of X, and float32 for whole numbers.
-    verbose : int, default=0
-        1 shows a line of progress, in a terminal or a notebook.
-    n_threads : int or None, default=None
-        Threads to compute with; None is as many as this process may use. Never changes the result.
-    kernel : str or None, default=None
-        The kernel set, such as 'avx2'; None is the best this processor has. Never changes the result.
-    workers : str, list of str or None, default=None
-        Processes elsewhere that compute: 'local:4', 'ssh:corn10,corn11:8', 'slurm:64'. Never changes the result.
+    {common}
     options : dict or None, default=None
         More options of `shoal autoencoder` by their names, such as {'start': 'model.safetensors'}.
 

@@ -22,14 +22,7 @@ class GaussianNB(Classifier):
         The probability of each class before a row is seen: its share of the rows, or the same for all.
     var_smoothing : float, default=1e-9
         The share of the greatest variance of a column that is added to all variances.
-    verbose : int, default=0
-        1 shows a line of progress, in a terminal or a notebook.
-    n_threads : int or None, default=None
-        Threads to compute with; None is as many as this process may use. Never changes the result.
-    kernel : str or None, default=None
-        The kernel set, such as 'avx2'; None is the best this processor has. Never changes the result.
-    workers : str, list of str or None, default=None
-        Processes elsewhere that compute: 'local:4', 'ssh:corn10,corn11:8', 'slurm:64'. Never changes the result.
+    {common}
     options : dict or None, default=None
         More options of `shoal bayes` by their names, such as {'missing': 'mean'}.
 

@@ -43,21 +43,14 @@ class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin
         The most updates of the centres in one run.
     tol : float, default=1e-4
         A run ends when the centres' squared movement is at most tol times the mean variance of the columns.
-    verbose : int, default=0
-        1 shows a line of progress, in a terminal or a notebook.
     random_state : int, numpy.random.RandomState, numpy.random.Generator or None, default=None
         An int gives the same result each time; None takes a new seed each time.
-    n_threads : int or None, default=None
-        Threads to compute with; None is as many as this process may use. Never changes the result.
-    kernel : str or None, default=None
-        The kernel set, such as 'avx2'; None is the best this processor has. Never changes the result.
     empty : {'farthest', 'keep', 'split'}, default='farthest'
         What a cluster without rows does: take the row farthest from its centre, keep its centre, or take half of the
         largest cluster.
     metric : {'euclidean', 'cosine'}, default='euclidean'
         What near means; with 'cosine' rows count by their direction alone, and centres have length 1.
-    workers : str, list of str or None, default=None
-        Processes elsewhere that compute: 'local:4', 'ssh:corn10,corn11:8', 'slurm:64'. Never changes the result.
+    {common}
     options : dict or None, default=None
         More options of `shoal kmeans` by their names, such as {'standardise': True, 'missing': 'mean'}.
 

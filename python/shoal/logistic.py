@@ -43,14 +43,7 @@ class LogisticRegression(Classifier):
         It ends when no component of a mean row's gradient, for centred and scaled columns, is greater.
     history : int, default=20
         Iterations that L-BFGS remembers.
-    verbose : int, default=0
-        1 shows a line of progress, in a terminal or a notebook.
-    n_threads : int or None, default=None
-        Threads to compute with; None is as many as this process may use. Never changes the result.
-    kernel : str or None, default=None
-        The kernel set, such as 'avx2'; None is the best this processor has. Never changes the result.
-    workers : str, list of str or None, default=None
-        Processes elsewhere that compute: 'local:4', 'ssh:corn10,corn11:8', 'slurm:64'. Never changes the result.
+    {common}
     options : dict or None, default=None
         More options of `shoal logistic` by their names, such as {'standardise': True, 'missing': 'mean'}.
 
