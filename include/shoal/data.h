@@ -97,6 +97,10 @@ SHOAL_API void shoal_data_free(shoal_data **data);
 SHOAL_API int64_t shoal_data_rows(const shoal_data *data);
 SHOAL_API int64_t shoal_data_columns(const shoal_data *data);
 SHOAL_API shoal_type shoal_data_type(const shoal_data *data);
+/* The shape of a row, where the file says it: {28, 28} for images of MNIST, {192, 192, 3} for ones in colour, and
+ * otherwise {columns}.  Returns how many dimensions there are; *out belongs to the data set.  One column more than they
+ * make is a label behind them. */
+SHOAL_API int shoal_data_dimensions(const shoal_data *data, const int64_t **out);
 SHOAL_API const char *shoal_data_path(const shoal_data *data);
 /* "npy", "npz", "idx", "hdf5", "matlab", "vecs", "svmlight", "text", "raw", "generated", "memory". */
 SHOAL_API const char *shoal_data_format(const shoal_data *data);

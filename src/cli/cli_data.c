@@ -34,6 +34,7 @@ static int run_convert(void *from_main, const char *const *word, int words)
     run_file outputs[] = {{"OUT", word[1], {.kind = DATA_CONTENT_ARRAY, .format = settings->format, .rank = 2}}, {0}};
     const run_file inputs[] = {{.name = "IN", .path = word[0]}, {0}};
     shoal_data *data = NULL;
+    int64_t shape[DATA_NPY_RANK_MOST];
     (void)words;
     int status = run_files_check(outputs, inputs, false);
     if (status == SHOAL_OK)
@@ -42,6 +43,7 @@ static int run_convert(void *from_main, const char *const *word, int words)
         outputs[0].content.type = shoal_type_name(shoal_data_type(data));
         outputs[0].content.rows = shoal_data_rows(data);
         outputs[0].content.columns = shoal_data_columns(data);
+        outputs[0].content.rank = data_shape_whole(shape, data);
         outputs[0].content.names = data_write_has_header(data) ? data : NULL;
         status = run_files_check_old(outputs, settings->force);
     }

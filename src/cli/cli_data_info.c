@@ -75,12 +75,25 @@ static json_t *json_text_columns(const shoal_data *data)
     return list;
 }
 
+/* Of a row. */
+static json_t *json_shape(const shoal_data *data)
+{
+    const int64_t *shape;
+    const int dimensions = shoal_data_dimensions(data, &shape);
+    json_t *list = json_array();
+    for (int i = 0; i < dimensions; i++)
+        if (json_array_append_new(list, json_integer(shape[i])) < 0)
+            break;
+    return list;
+}
+
 static void json_rows(json_t **object, const shoal_data *data, const data_missing *missing)
 {
     base_json_put(object, "format", json_string(shoal_data_format(data)));
     base_json_put(object, "detail", base_json_text(shoal_data_detail(data)));
     base_json_put(object, "rows", json_integer(shoal_data_rows(data)));
     base_json_put(object, "columns", json_integer(shoal_data_columns(data)));
+    base_json_put(object, "shape", json_shape(data));
     base_json_put(object, "type", json_string(shoal_type_name(shoal_data_type(data))));
     base_json_put(object, "bytes", json_integer(value_bytes(data)));
     cli_json_reading(object, data);
@@ -157,14 +170,24 @@ static void print_text_columns(const shoal_data *data)
         putchar('\n');
 }
 
+/* Of rows that are more than a list: "shape     28 x 28". */
+static void print_shape(const shoal_data *data)
+{
+    const int64_t *shape;
+    const int dimensions = shoal_data_dimensions(data, &shape);
+    for (int i = 0; i < dimensions && dimensions > 1; i++)
+        printf("%s%" PRId64, i ? " x " : "\nshape     ", shape[i]);
+}
+
 static void print_rows(const shoal_data *data, const data_missing *missing)
 {
     fputs("\nformat    ", stdout);
     cli_put_text(stdout, shoal_data_detail(data));
     printf("\nrows      %" PRId64, shoal_data_rows(data));
     cli_print_reading(stdout, data, shoal_data_columns(data));
-    printf("\ncolumns   %" PRId64 "\ntype      %s\nbytes     %" PRId64 "\n", shoal_data_columns(data),
-           shoal_type_name(shoal_data_type(data)), value_bytes(data));
+    printf("\ncolumns   %" PRId64, shoal_data_columns(data));
+    print_shape(data);
+    printf("\ntype      %s\nbytes     %" PRId64 "\n", shoal_type_name(shoal_data_type(data)), value_bytes(data));
     if (shoal_data_column_name(data, 0)) {
         fputs("names     ", stdout);
         for (int64_t i = 0; i < shoal_data_columns(data); i++) {

@@ -314,29 +314,6 @@ int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type
     return SHOAL_OK;
 }
 
-void data_note_shape(shoal_data *data, const uint64_t *shape, int rank)
-{
-    const bool colour = rank == 4 && shape[3] == 3;
-    data->rank = rank <= DATA_NPY_RANK_MOST ? rank : 0;
-    for (int i = 0; i < data->rank; i++)
-        data->shape[i] = (int64_t)shape[i];
-    if (rank != 3 && !colour)
-        return;
-    data->image.height = (int64_t)shape[1];
-    data->image.width = (int64_t)shape[2];
-    data->image.channels = colour ? 3 : 1;
-}
-
-bool data_fold_shape(uint64_t *columns, const uint64_t *shape, int rank)
-{
-    size_t product = 1;
-    for (int i = 1; i < rank; i++)
-        if (!base_multiply(&product, product, shape[i]))
-            return false;
-    *columns = product;
-    return true;
-}
-
 size_t data_row_bytes(const shoal_data *data)
 {
     return (size_t)data->columns * shoal_type_size(data->type);

@@ -16,6 +16,7 @@
 #include "base/mapped.h"
 #include "data_codec.h"
 #include "data_members.h"
+#include "data_shape.h"
 
 /* ---- data_buffer.c: memory that becomes an unnamed temporary file when it grows large ---------------------------- */
 
@@ -245,29 +246,26 @@ struct shoal_data {
     char *detail;
     int64_t rows, columns;
     shoal_type type;
-    int rank;                          /* of the array in the file; 0 when that is unknown */
-    int64_t shape[DATA_NPY_RANK_MOST]; /* likewise; shape[0] is the number of rows that the file has */
-    struct {
-        int64_t height, width, channels;
-    } image;                     /* that a row is, when the file says so; else zeros */
-    const unsigned char *values; /* row 0, when resident; else NULL */
-    base_mapped *mapped;         /* the whole file, when `values` point into it; else NULL */
-    int mapped_file;             /* its descriptor, or -1 */
-    data_buffer buffer;          /* decoded values; `values` may point into it */
-    char *names;                 /* header names of a text file, each ended by NUL; or NULL */
-    size_t *name_offsets;        /* where each column's name starts in `names` */
-    bool has_header;             /* the first line of the file was taken for names */
-    int64_t target;              /* the column that is known of each row, from 0; -1: none */
-    int64_t label;               /* the column that the file itself says is known of each row; -1: none */
-    char **words;                /* of the target, in the order of their bytes; NULL when it holds numbers */
-    int64_t words_count;         /* of them */
-    char **not_numbers;          /* of columns of text, the sentence that says so; NULL when there are none */
-    double *means;               /* what missing values of each column were replaced by; NULL without that */
-    int64_t missing;             /* values that were missing and are not any more */
-    int64_t source_rows;         /* before rows were left out; 0 when none was */
-    bool *gone;                  /* of these rows, whether it was left out; NULL when none was */
-    void *state;                 /* what make_rows needs; freed with base_free */
-    struct data_lines *lines;    /* rows of text that were not parsed (data_lines.h), or NULL */
+    int rank;                          /* of the array that the rows are (data_shape.h); 0 when that is unknown */
+    int64_t shape[DATA_NPY_RANK_MOST]; /* likewise; a row has the dimensions from shape[1] on */
+    const unsigned char *values;       /* row 0, when resident; else NULL */
+    base_mapped *mapped;               /* the whole file, when `values` point into it; else NULL */
+    int mapped_file;                   /* its descriptor, or -1 */
+    data_buffer buffer;                /* decoded values; `values` may point into it */
+    char *names;                       /* header names of a text file, each ended by NUL; or NULL */
+    size_t *name_offsets;              /* where each column's name starts in `names` */
+    bool has_header;                   /* the first line of the file was taken for names */
+    int64_t target;                    /* the column that is known of each row, from 0; -1: none */
+    int64_t label;                     /* the column that the file itself says is known of each row; -1: none */
+    char **words;                      /* of the target, in the order of their bytes; NULL when it holds numbers */
+    int64_t words_count;               /* of them */
+    char **not_numbers;                /* of columns of text, the sentence that says so; NULL when there are none */
+    double *means;                     /* what missing values of each column were replaced by; NULL without that */
+    int64_t missing;                   /* values that were missing and are not any more */
+    int64_t source_rows;               /* before rows were left out; 0 when none was */
+    bool *gone;                        /* of these rows, whether it was left out; NULL when none was */
+    void *state;                       /* what make_rows needs; freed with base_free */
+    struct data_lines *lines;          /* rows of text that were not parsed (data_lines.h), or NULL */
 };
 
 enum { DATA_SHOWN_BYTES = 40 }; /* of a text in a message */
@@ -285,10 +283,6 @@ void data_lines_free(struct data_lines **lines);
 int data_rename(shoal_data *data, const char *path);
 /* Checks and sets what a header claims.  SHOAL_INVALID for no rows, no columns, or more bytes than fit 63 bits. */
 int data_set_shape(shoal_data *data, uint64_t rows, uint64_t columns, shoal_type type);
-/* Notes the shape of the array in the file, and that rows are images: of HxW or HxWx3 values. */
-void data_note_shape(shoal_data *data, const uint64_t *shape, int rank);
-/* Folds the dimensions after the first into columns; *columns is 1 for one dimension.  False when that overflows. */
-bool data_fold_shape(uint64_t *columns, const uint64_t *shape, int rank);
 /* Reads a type such as "float32", "f4", "<f8" or "|b1"; false when it is none of ours.  *swapped says that its
  * byte order is not this machine's. */
 bool data_type_parse(shoal_type *type, bool *swapped, const char *text, size_t length);

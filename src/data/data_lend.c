@@ -101,6 +101,13 @@ int data_lend(int *descriptor, shoal_data *data)
 
 /* ---- what is known of them --------------------------------------------------------------------------------------- */
 
+static void write_shape(base_writer *out, const shoal_data *data)
+{
+    base_write_u32(out, (uint32_t)data->rank);
+    for (int i = 0; i < data->rank; i++)
+        base_write_i64(out, data->shape[i]);
+}
+
 static void write_names(base_writer *out, const shoal_data *data)
 {
     base_write_u8(out, data->names != NULL);
@@ -131,6 +138,7 @@ int data_lent_describe(void **out, size_t *size, const shoal_data *data)
     base_write_i64(&note, data->rows);
     base_write_i64(&note, data->columns);
     base_write_u32(&note, (uint32_t)data->type);
+    write_shape(&note, data);
     write_names(&note, data);
     write_facts(&note, data);
     return base_writer_take(&note, out, size);
@@ -145,6 +153,19 @@ static char *read_text(int *status, base_reader *in)
     if (*status == SHOAL_OK && from)
         *status = base_copy_text_n(&text, from, length);
     return text;
+}
+
+static int read_shape(shoal_data *data, base_reader *in)
+{
+    uint64_t shape[DATA_NPY_RANK_MOST] = {0}, columns = 1;
+    const uint32_t rank = base_read_u32(in);
+    for (uint32_t i = 0; i < rank && i < DATA_NPY_RANK_MOST; i++)
+        shape[i] = base_read_u64(in);
+    if (in->bad || rank > DATA_NPY_RANK_MOST || !data_fold_shape(&columns, shape, (int)rank) ||
+        (rank > 0 && columns != (uint64_t)data->columns && columns + 1 != (uint64_t)data->columns))
+        return shoal_fail(SHOAL_BROKEN, "the description of lent rows is malformed");
+    data_note_shape(data, shape, (int)rank);
+    return SHOAL_OK;
 }
 
 static int read_names(shoal_data *data, base_reader *in)
@@ -205,8 +226,10 @@ static int read_note(shoal_data *data, base_reader *in)
         status = data_set_shape(data, (uint64_t)rows, (uint64_t)columns, (shoal_type)type);
     if (status == SHOAL_OK) {
         data->format = data_format_named(format);
-        status = read_names(data, in);
+        status = read_shape(data, in);
     }
+    if (status == SHOAL_OK)
+        status = read_names(data, in);
     if (status == SHOAL_OK)
         status = read_facts(data, in);
     if (status == SHOAL_OK && !base_reader_done(in))

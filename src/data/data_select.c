@@ -188,6 +188,7 @@ static int copy_selected(shoal_data **out, shoal_data *data, const selection *ch
     copy->has_header = data->has_header;
     copy->missing = data->missing;
     copy->values = copy->buffer.bytes;
+    data_shape_select(copy, data, chosen->columns, chosen->count);
     *out = copy;
     return SHOAL_OK;
 }
@@ -245,7 +246,7 @@ static int rearrange(shoal_data *data, const int64_t *columns, int64_t count)
     data->names = names;
     data->name_offsets = offsets;
     data->columns = count;
-    memset(&data->image, 0, sizeof data->image); /* values in another order are another image */
+    data_shape_select(data, data, columns, count);
     return SHOAL_OK;
 }
 
@@ -280,7 +281,9 @@ static int alias_resident(shoal_data **out, const shoal_data *data, const int64_
         status = data_rename(alias, data->path);
     if (status == SHOAL_OK)
         status = select_names(&alias->names, &alias->name_offsets, data, &all);
-    if (status < 0)
+    if (status == SHOAL_OK)
+        data_shape_copy(alias, data);
+    else
         shoal_data_free(&alias);
     *out = alias;
     return status;

@@ -507,12 +507,12 @@ int shoal_data_write(shoal_data *data, const char *path)
 
 int data_write_as(shoal_data *data, const char *path, const char *format)
 {
-    const int64_t shape[] = {data->rows, data->columns};
+    int64_t shape[DATA_NPY_RANK_MOST];
     if (data->label >= 0 && shoal_data_column_text(data, data->label))
         return shoal_fail(SHOAL_INVALID, "%s", shoal_data_column_text(data, data->label));
     data_writer writer = {.path = path,
                           .type = data->type,
-                          .rank = 2,
+                          .rank = data_shape_whole(shape, data),
                           .shape = shape,
                           .rows = data->rows,
                           .columns = data->columns,

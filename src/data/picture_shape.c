@@ -72,6 +72,13 @@ static bool makes(data_sheet *sheet, int64_t columns)
     return sheet->width == across || sheet->channels == 3;
 }
 
+/* Whether the data say that rows of so many columns are images. */
+static bool is_image(data_sheet *sheet, int64_t columns, const shoal_data *data)
+{
+    return data && data_shape_image(&sheet->height, &sheet->width, &sheet->channels, data) &&
+           sheet->height * sheet->width * sheet->channels == columns;
+}
+
 /* Fewer pixels in colour are more likely a table. */
 enum { COLOUR_SIDE_LEAST = 4 };
 
@@ -108,11 +115,7 @@ int data_picture_find(data_sheet *sheet, const data_picture_settings *settings, 
         if (status == SHOAL_OK && !makes(sheet, columns))
             status = shoal_fail(SHOAL_USAGE, "--picture-shape: %s does not make the %" PRId64 " columns of the data",
                                 settings->shape, columns);
-    } else if (data && data->image.height * data->image.width * data->image.channels == columns) {
-        sheet->height = data->image.height;
-        sheet->width = data->image.width;
-        sheet->channels = (int)data->image.channels;
-    } else if (!is_square(sheet, columns, 1) && !is_square(sheet, columns, 3)) {
+    } else if (!is_image(sheet, columns, data) && !is_square(sheet, columns, 1) && !is_square(sheet, columns, 3)) {
         find_rectangle(sheet, columns);
     }
     if (status < 0)

@@ -144,19 +144,6 @@ static int find_borders(data_split *split)
 
 /* ---- what is written --------------------------------------------------------------------------------------------- */
 
-/* Rows of an array of more dimensions keep their shape, as long as they are whole. */
-static void choose_shape(data_split_part *part, const shoal_data *values)
-{
-    int64_t columns = 1;
-    for (int i = 1; i < values->rank; i++)
-        columns *= values->shape[i];
-    part->rank = values->rank > 0 && columns == values->columns ? values->rank : 2;
-    part->shape[1] = values->columns;
-    for (int i = 1; i < part->rank && part->rank == values->rank; i++)
-        part->shape[i] = values->shape[i];
-    part->shape[0] = part->rows;
-}
-
 static int open_values(data_split *split)
 {
     shoal_data_options reading = split->request.reading;
@@ -169,8 +156,10 @@ static int open_values(data_split *split)
     }
     reading.missing = SHOAL_MISSING_KEEP;
     int status = split->data->lines && needed ? data_lines_values(&split->values, split->data, &reading) : SHOAL_OK;
-    for (int i = 0; i < split->parts && status == SHOAL_OK; i++)
-        choose_shape(&split->part[i], data_split_values(split));
+    for (int i = 0; i < split->parts && status == SHOAL_OK; i++) {
+        split->part[i].rank = data_shape_whole(split->part[i].shape, data_split_values(split));
+        split->part[i].shape[0] = split->part[i].rows;
+    }
     return status;
 }
 

@@ -204,7 +204,6 @@ static void move_facts(shoal_data *joined, shoal_data *data, shoal_data *file)
 {
     joined->format = data->format == &data_generated ? &data_memory : data->format;
     joined->has_header = data->has_header;
-    joined->image = data->image; /* of the columns but the target */
     joined->missing = data->missing;
     joined->source_rows = data->source_rows;
     joined->gone = data->gone;
@@ -214,6 +213,7 @@ static void move_facts(shoal_data *joined, shoal_data *data, shoal_data *file)
     file->words = NULL;
     joined->target = joined->columns - 1;
     joined->label = data->label;
+    data_shape_copy(joined, data);
 }
 
 static int join(shoal_outcome *outcome, const known *from)

@@ -126,9 +126,9 @@ def sample(kind, shape):
 
 
 def rows_of(array):
-    """As shoal has it: native order, float16 as float32, all dimensions after the first as columns."""
+    """As shoal has it: native order, float16 as float32."""
     kind = array.dtype.newbyteorder("=")
-    return np.ascontiguousarray(array.reshape(len(array), -1).astype("f4" if kind == np.float16 else kind))
+    return np.ascontiguousarray(array.astype("f4" if kind == np.float16 else kind))
 
 
 def hdf5_arrays(h5py):
