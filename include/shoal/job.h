@@ -57,6 +57,8 @@ typedef struct shoal_job_made {
     const char *id, *spec; /* spec: its SHA-256, in hex */
     const char *source;    /* where its rows are: "uploaded", "stored", "file" or "generated" */
     const char *place;     /* the file's path; the URL of what is stored elsewhere; NULL otherwise */
+    const void *bytes;     /* the spec itself, `size` bytes, for shoal_follow_options; gone after the call */
+    size_t size;
 } shoal_job_made;
 
 typedef struct shoal_job_options {
@@ -189,6 +191,8 @@ typedef struct shoal_follow_options {
     double patience;          /* seconds without any worker, or without the store, after which it gives up; 0: 60 */
     /* Learners, ended by NULL.  A result that its learner can't have made is ignored; NULL: any result is accepted. */
     const shoal_algorithm *const *algorithms;
+    const void *spec; /* the job's spec, `spec_size` bytes, for who has just submitted it; NULL: it is fetched */
+    size_t spec_size;
 } shoal_follow_options;
 
 /* Waits for the end of a job.  SHOAL_OK with the result; the failure that ended it, with its message; SHOAL_STOPPED

@@ -44,6 +44,7 @@ void shoal_outcome_free(shoal_outcome **inout)
         base_free(&outcome->start[i]);
     run_jobs_close(&outcome->jobs);
     base_free(&outcome->data_name);
+    base_free(&outcome->away.spec_bytes);
     base_free(&outcome->away.store);
     base_free(&outcome->away.resume);
     base_free(&outcome->away.remove);

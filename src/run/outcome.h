@@ -15,6 +15,8 @@
 typedef struct run_away {
     char id[SHOAL_JOB_ID_BYTES]; /* "" when the run is this process's own */
     char spec[65];               /* SHA-256 of its spec in hex: another is another job */
+    void *spec_bytes;            /* the spec, of a job that this process submitted; NULL otherwise */
+    size_t spec_size;
     shoal_job_report report;
     bool keep;        /* the job stays in its store when its outputs are written */
     bool detached;    /* it goes on by itself, and there is no result yet */

@@ -352,7 +352,9 @@ static int follow_with_workers(following *self)
                                     .forgot_context = self,
                                     .stop = self->request->watch.stop,
                                     .patience = run_patience(outcome),
-                                    .algorithms = learn_algorithms()};
+                                    .algorithms = learn_algorithms(),
+                                    .spec = outcome->away.spec_bytes,
+                                    .spec_size = outcome->away.spec_size};
     char *why = NULL, *parting = NULL;
     int status = begin_leading(self);
     if (status == SHOAL_OK)
@@ -455,6 +457,11 @@ static int note_made(void *context, const shoal_job_made *job)
     const submitting *self = context;
     run_away *away = &self->outcome->away;
     snprintf(away->spec, sizeof away->spec, "%s", job->spec);
+    int status = base_alloc_unset(&away->spec_bytes, job->size, 1, "a job's spec");
+    if (status < 0)
+        return status;
+    memcpy(away->spec_bytes, job->bytes, job->size);
+    away->spec_size = job->size;
     if (!self->outcome->request->bound) /* where it can't be kept, resume asks */
         (void)run_kept_write(&self->outcome->jobs, job->id, job->spec, self->asked);
     return run_note_source(away, job->source, job->place);

@@ -75,15 +75,19 @@ static int is_spec_there(bool *out, shoal_store *store, const job_spec *spec, in
     return status == SHOAL_ABSENT || status == SHOAL_BROKEN ? SHOAL_OK : status;
 }
 
-static int tell_made(const job_spec *spec, const shoal_job_options *options)
+static int tell_made(const job_spec *spec, const void *bytes, size_t size, const shoal_job_options *options)
 {
     char hash[BASE_HASH_HEX];
     if (!options || !options->made)
         return SHOAL_OK;
     base_hex_write(hash, spec->sha256, sizeof spec->sha256);
     const char *place = spec->source == JOB_FILE ? spec->place : spec->source == JOB_RANGES ? spec->store_url : NULL;
-    const shoal_job_made made = {
-        .id = spec->id, .spec = hash, .source = job_source_words[spec->source], .place = place};
+    const shoal_job_made made = {.id = spec->id,
+                                 .spec = hash,
+                                 .source = job_source_words[spec->source],
+                                 .place = place,
+                                 .bytes = bytes,
+                                 .size = size};
     return options->made(options->made_context, &made);
 }
 
@@ -95,7 +99,7 @@ static int put_spec(shoal_store *store, job_spec *spec, const shoal_job_options 
     bool mine = false;
     int status = job_spec_encode(&bytes, &size, spec);
     if (status == SHOAL_OK)
-        status = tell_made(spec, options);
+        status = tell_made(spec, bytes, size, options);
     if (status == SHOAL_OK)
         status = shoal_store_put_framed(store, job_key_of(spec->id, "spec").text, JOB_KIND_SPEC, bytes, size,
                                         SHOAL_NOTHING, NULL, deadline);

@@ -402,7 +402,9 @@ static void fill_report(shoal_job_report *out, follower *self)
 static int start_following(follower *self)
 {
     self->call_seconds = fmax(self->options.patience, 5);
-    int status = job_spec_get(&self->spec, self->store, self->id, deadline_of(self));
+    int status = self->options.spec
+                     ? job_spec_decode(&self->spec, self->id, self->options.spec, self->options.spec_size)
+                     : job_spec_get(&self->spec, self->store, self->id, deadline_of(self));
     if (status == SHOAL_OK)
         status = job_newest(&self->model, self->store, self->spec, deadline_of(self));
     if (status == SHOAL_BROKEN && self->spec) /* workers remove it, and compute it again from an older one */
