@@ -102,7 +102,7 @@ SHOAL_API shoal_type shoal_data_type(const shoal_data *data);
  * make is a label behind them. */
 SHOAL_API int shoal_data_dimensions(const shoal_data *data, const int64_t **out);
 SHOAL_API const char *shoal_data_path(const shoal_data *data);
-/* "npy", "npz", "idx", "hdf5", "matlab", "vecs", "svmlight", "text", "raw", "generated", "memory". */
+/* "npy", "npz", "tfrecord", "idx", "hdf5", "matlab", "vecs", "svmlight", "text", "raw", "generated", "memory". */
 SHOAL_API const char *shoal_data_format(const shoal_data *data);
 /* One line about the encoding for people: "npy version 1.0, Fortran order, big-endian, decoded".  */
 SHOAL_API const char *shoal_data_detail(const shoal_data *data);

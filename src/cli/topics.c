@@ -14,6 +14,7 @@ static const cli_note data_notes[] = {
     {"text", "CSV, TSV, or numbers separated by spaces or semicolons; also compressed (gzip, xz, bzip2, zstd)"},
     {"HDF5, MATLAB", "also FILE:NAME, where a file (.npz, too) holds several arrays"},
     {"IDX", "the format of MNIST"},
+    {"TFRecord", "records of TensorFlow: images with a class, or lists of numbers; the class is the target"},
     {".fvecs, .bvecs, .ivecs", "the format of FAISS; other names with --type fvecs"},
     {"svmlight", "lines of label index:value ..., read as dense rows; the label is the target"},
     {"raw values", "files without a header: --type float32 --cols 100"},

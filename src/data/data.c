@@ -20,8 +20,8 @@
 
 /* In the order they are asked: what the address or the options say, then magic numbers, then what looks like text. */
 static const struct data_format *const formats[] = {
-    &data_generated,      &data_raw,      &data_npy, &data_npz, &data_idx, &data_hdf5, &data_matlab, &data_vecs,
-    &data_foreign_format, &data_svmlight, &data_text};
+    &data_generated, &data_raw,  &data_tfrecord_format, &data_npy,      &data_npz, &data_idx, &data_hdf5,
+    &data_matlab,    &data_vecs, &data_foreign_format,  &data_svmlight, &data_text};
 
 const struct data_format *data_format_find(const data_hint *hint)
 {
@@ -353,7 +353,9 @@ const char *shoal_data_column_name(const shoal_data *data, int64_t column)
 {
     if (column < 0 || column >= data->columns)
         return NULL;
-    return data->names ? data->names + data->name_offsets[column] : NULL;
+    if (!data->names)
+        return column == data->label ? "label" : NULL; /* behind an image, whose values have no names */
+    return data->names + data->name_offsets[column];
 }
 
 const char *shoal_data_column_text(const shoal_data *data, int64_t column)

@@ -22,7 +22,9 @@ typedef struct piece {
 
 static const char *name_of(const data_table_columns *table, int64_t column)
 {
-    return table->names ? table->names + table->offsets[column] : NULL;
+    if (!table->names)
+        return column == table->label ? "label" : NULL; /* behind an image, whose values have no names */
+    return table->names + table->offsets[column];
 }
 
 data_table_columns data_columns_of(const shoal_data *data)

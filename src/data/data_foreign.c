@@ -11,7 +11,6 @@
 
 #include "base/memory.h"
 #include "data_internal.h"
-#include "tfrecord.h"
 
 struct data_foreign {
     const char *name; /* with its article */
@@ -76,14 +75,6 @@ static bool is_pickle(const unsigned char *head, size_t size)
     if (size < 4 || head[0] != 0x80 || head[1] < 2 || head[1] > 5)
         return false;
     return head[1] >= 4 ? head[2] == 0x95 : strchr("}](ccXKMJUCNGB)q\x88\x89\x8a", head[2]) && head[2];
-}
-
-static bool is_tfrecord(const unsigned char *head, size_t size)
-{
-    if (size < DATA_TFRECORD_HEAD)
-        return false;
-    const uint32_t check = head[8] | (uint32_t)head[9] << 8 | (uint32_t)head[10] << 16 | (uint32_t)head[11] << 24;
-    return data_tfrecord_check(head, 8) == check;
 }
 
 static bool is_safetensors(const unsigned char *head, size_t size)
@@ -183,8 +174,6 @@ static const data_foreign kinds[] = {
      .how = "a model goes with shoal predict; in Python: numpy.save('rows.npy', "
             "safetensors.numpy.load_file('@')['name'])"},
     {"a GGUF model", MARK("GGUF"), .how = NULL},
-    {"a file of TFRecords", .test = is_tfrecord,
-     .how = "in Python, as the records need their features' names: tensorflow.data.TFRecordDataset('@')"},
     {"an index of FAISS", .test = is_faiss,
      .how = "in Python: index = faiss.read_index('@'); numpy.save('rows.npy', index.reconstruct_n(0, index.ntotal))"},
     {"an R data file", MARK("RDX"), .how = "in R: load('@'); write.csv(NAME, 'rows.csv', row.names=FALSE)"},

@@ -15,6 +15,6 @@ int data_foreign_fail(const char *path, const data_foreign *kind);
 /* What a file with these first bytes is, with its article; NULL when nobody knows.  Images are among them. */
 const char *data_foreign_name(const unsigned char *head, size_t size);
 /* The formats that are read, for messages: "npy, npz, ... or text". */
-#define DATA_FORMATS_READ "npy, npz, HDF5, MATLAB, IDX, .fvecs, svmlight and text"
+#define DATA_FORMATS_READ "npy, npz, TFRecord, HDF5, MATLAB, IDX, .fvecs, svmlight and text"
 
 #endif

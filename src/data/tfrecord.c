@@ -1,6 +1,9 @@
 /* The frames of TFRecords.  See tfrecord.h. */
 #include "tfrecord.h"
 
+#include <endian.h>
+#include <string.h>
+
 #include "base/crc.h"
 
 uint32_t data_tfrecord_check(const void *bytes, size_t size)
@@ -18,4 +21,39 @@ void data_tfrecord_write(base_writer *out, const void *bytes, size_t size)
     base_write_u32(out, data_tfrecord_check(length, sizeof length));
     base_write_bytes(out, bytes, size);
     base_write_u32(out, data_tfrecord_check(bytes, size));
+}
+
+static uint32_t load_check(const unsigned char *bytes)
+{
+    uint32_t check;
+    memcpy(&check, bytes, sizeof check);
+    return le32toh(check);
+}
+
+bool data_tfrecord_starts(const void *head, size_t size)
+{
+    return size >= DATA_TFRECORD_HEAD && data_tfrecord_check(head, 8) == load_check((const unsigned char *)head + 8);
+}
+
+data_tfrecord_found data_tfrecord_next(data_tfrecord *out, const unsigned char *bytes, size_t size)
+{
+    const size_t at = out->bytes ? out->offset + out->size + DATA_TFRECORD_OVERHEAD : 0, left = size - at;
+    uint64_t length;
+    *out = (data_tfrecord){.bytes = bytes + at, .offset = at};
+    if (left == 0)
+        return DATA_TFRECORD_END;
+    if (left < DATA_TFRECORD_HEAD)
+        return DATA_TFRECORD_SHORT;
+    if (!data_tfrecord_starts(bytes + at, left))
+        return DATA_TFRECORD_LOST;
+    memcpy(&length, bytes + at, sizeof length);
+    out->size = (size_t)le64toh(length);
+    out->bytes = bytes + at + DATA_TFRECORD_HEAD;
+    return left < DATA_TFRECORD_OVERHEAD || out->size > left - DATA_TFRECORD_OVERHEAD ? DATA_TFRECORD_SHORT
+                                                                                      : DATA_TFRECORD_ONE;
+}
+
+bool data_tfrecord_is_whole(const data_tfrecord *record)
+{
+    return data_tfrecord_check(record->bytes, record->size) == load_check(record->bytes + record->size);
 }

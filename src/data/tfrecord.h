@@ -5,6 +5,7 @@
 #ifndef DATA_TFRECORD_H
 #define DATA_TFRECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,5 +19,28 @@ uint32_t data_tfrecord_check(const void *bytes, size_t size);
 
 /* Adds one record with its frame to what is written. */
 void data_tfrecord_write(base_writer *out, const void *bytes, size_t size);
+
+/* Whether bytes begin with a record: its length has the checksum that follows it. */
+bool data_tfrecord_starts(const void *head, size_t size);
+
+/* A record where it lies. */
+typedef struct data_tfrecord {
+    const unsigned char *bytes;
+    size_t size;
+    size_t offset; /* of its frame */
+} data_tfrecord;
+
+typedef enum data_tfrecord_found {
+    DATA_TFRECORD_ONE,   /* a frame, whose bytes are all there */
+    DATA_TFRECORD_END,   /* there is none left */
+    DATA_TFRECORD_LOST,  /* the checksum of its length is wrong: where the next one begins is not known */
+    DATA_TFRECORD_SHORT, /* the bytes end before it does; out->size is what its length says, 0 if there is none */
+} data_tfrecord_found;
+
+/* The frame that begins at out->offset + its size, to be found from a zeroed `out` on.  Nothing but its length is
+ * looked at. */
+data_tfrecord_found data_tfrecord_next(data_tfrecord *out, const unsigned char *bytes, size_t size);
+/* Whether the record has its checksum. */
+bool data_tfrecord_is_whole(const data_tfrecord *record);
 
 #endif

@@ -2,7 +2,7 @@
  * (the address sanitizer watches) and leaves no file behind; then the same call succeeds.
  *
  * Decoded values lie in mappings and not in base_alloc's memory; test_data_buffer.c fails those. */
-#include "unit/data_support.h"
+#include "unit/tfrecord_support.h"
 
 #include "base/memory.h"
 
@@ -116,6 +116,15 @@ static void test_open(void **state)
     append_gzip("v.fvecs.gz", "\1\0\0\0abcd\1\0\0\0efgh", 16);
     fail_each_allocation(open_and_read, &(struct open_case){file_path("v.fvecs.gz"), {0}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("a.idx"), {.columns = 2, .type = ">f2"}});
+    write_blob("table.tfrec", FRAMES(EXAMPLE(entry_of("a", FLOATS(1, 2)), entry_of("c", bytes_list(BLOB("x")))),
+                                     EXAMPLE(entry_of("b", INTEGERS(1)), entry_of("c", bytes_list(BLOB("y"))))));
+    write_blob("images.tfrec",
+               FRAMES(EXAMPLE(entry_of("image", bytes_list(BLOB("\1\2"))), entry_of("class", INTEGERS(3)),
+                              entry_of("size", INTEGERS(1, 2)), entry_of("label", bytes_list(BLOB("x"))))));
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("table.tfrec"), {.target = "c"}});
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("table.tfrec"), {.drop_columns = "c"}});
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("images.tfrec"), {.target = ""}});
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("images.tfrec"), {.drop_columns = "label"}});
     write_text("words.svm", "spam 1:2 3:4\nham 2:1\n7 1:1");
     fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.target = ""}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.drop_columns = "label"}});

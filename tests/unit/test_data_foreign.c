@@ -64,7 +64,6 @@ static void test_named(void **state)
     memcpy(tar + 257, "ustar", 5);
     refuse(write_file("f.tar", tar, sizeof tar), SHOAL_INVALID, "a tar archive");
     refuse(append_gzip("f.tar.gz", tar, sizeof tar), SHOAL_INVALID, "a tar archive");
-    refuse(write_file("f.tfrecord", "\1\0\0\0\0\0\0\0\x01\x75\xde\x41\0", 13), SHOAL_INVALID, "a file of TFRecords");
     EXPECT_VALUES(open_with(write_file("f.bin", "PAR1\0\0", 6), &(shoal_data_options){.columns = 3, .type = "u1"}), 2,
                   3, 'P', 'A', 'R', '1', 0, 0);
 }

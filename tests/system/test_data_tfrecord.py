@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""TFRecord files of others and of our own, read by `shoal data info|head|convert` and by learners.
+
+    test_data_tfrecord.py PATH_TO_shoal [NAME...]
+
+Records are written by protobuf, by npm's tfrecord where it is installed, by TensorFlow (the shared vectors) and by
+`shoal data pack`; pictures by Pillow.  What is expected is computed by numpy.
+"""
+import gzip
+import io
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+
+import apart
+import peers
+
+try:
+    import numpy as np
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    from PIL import Image
+except ImportError:
+    print("python3-numpy, python3-pil or python3-protobuf is not here: skipped")
+    sys.exit(77)
+
+SHOAL = os.path.abspath(sys.argv[1])
+SHARED = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data"
+SECONDS = 120
+
+
+def run(*words, **options):
+    return subprocess.run([SHOAL, *map(str, words)], capture_output=True, timeout=SECONDS, **options)
+
+
+def convert(path, *options, **settings):
+    done = run("data", "convert", path, "out.npy", "--force", *options, **settings)
+    assert done.returncode == 0, done.stderr
+    return np.load("out.npy")
+
+
+def info(path, *options):
+    done = run("data", "info", path, "--json", *options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def refused(path, *says, options=()):
+    done = run("data", "convert", path, "never.npy", *options)
+    assert done.returncode in (1, 2) and not os.path.exists("never.npy"), done
+    for text in says:
+        assert text in done.stderr.decode(), (text, done.stderr)
+
+
+def example_class():
+    """tf.train.Example as example.proto and feature.proto have it."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="records.proto", package="records", syntax="proto3")
+
+    def message(name, *fields, within=None):
+        made = (within or file.message_type if within is None else within.nested_type).add(name=name)
+        for number, (called, kind, label, of) in enumerate(fields, 1):
+            made.field.add(name=called, number=number, type=kind, label=label, type_name=of)
+        return made
+
+    one, many = field.LABEL_OPTIONAL, field.LABEL_REPEATED
+    for name, kind in [("BytesList", field.TYPE_BYTES), ("FloatList", field.TYPE_FLOAT),
+                       ("Int64List", field.TYPE_INT64)]:
+        message(name, ("value", kind, many, None))
+    feature = message("Feature", *[(name, field.TYPE_MESSAGE, one, f".records.{of}")
+                                   for name, of in [("bytes_list", "BytesList"), ("float_list", "FloatList"),
+                                                    ("int64_list", "Int64List")]])
+    feature.oneof_decl.add(name="kind")
+    for part in feature.field:
+        part.oneof_index = 0
+    features = message("Features", ("feature", field.TYPE_MESSAGE, many, ".records.Features.FeatureEntry"))
+    entry = message("FeatureEntry", ("key", field.TYPE_STRING, one, None),
+                    ("value", field.TYPE_MESSAGE, one, ".records.Feature"), within=features)
+    entry.options.map_entry = True
+    message("Example", ("features", field.TYPE_MESSAGE, one, ".records.Features"))
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.MessageFactory(pool).GetPrototype(pool.FindMessageTypeByName("records.Example"))
+
+
+Example = example_class()
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    crc ^= 0xffffffff
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
+def frame(body):
+    length = struct.pack("<Q", len(body))
+    return length + struct.pack("<I", crc32c(length)) + body + struct.pack("<I", crc32c(body))
+
+
+def record(**features):
+    """A record by protobuf; '__' in a name is a '/'."""
+    made = Example()
+    for name, values in features.items():
+        values = values if isinstance(values, (list, tuple)) else [values]
+        feature = made.features.feature[name.replace("__", "/")]
+        kind = {bytes: feature.bytes_list, float: feature.float_list, int: feature.int64_list}[type(values[0])]
+        kind.value.extend(values)
+    return frame(made.SerializeToString())
+
+
+def picture(random, height, width, kind="PNG", mode="RGB"):
+    image = Image.fromarray(random.integers(0, 256, (height, width, 3), dtype=np.uint8)).convert(mode)
+    out = io.BytesIO()
+    image.save(out, kind)
+    return out.getvalue(), np.array(image)
+
+
+@apart.test
+def tables_by_protobuf():
+    random = np.random.default_rng(1)
+    floats, whole = random.standard_normal((50, 4)).astype("f4"), random.integers(-2**40, 2**40, (50, 2))
+    rows = [record(x=list(map(float, f)), n=list(map(int, n))) for f, n in zip(floats, whole)]
+    pathlib.Path("t.tfrecord").write_bytes(b"".join(rows))
+    expected = np.hstack([whole.astype("f8"), floats.astype("f8")])
+    assert np.array_equal(convert("t.tfrecord"), expected)
+    assert info("t.tfrecord")["names"] == ["n.1", "n.2", "x.1", "x.2", "x.3", "x.4"]
+    only = convert("t.tfrecord", "--columns", "x.3,n.1")
+    assert np.array_equal(only, expected[:, [4, 0]])
+    pathlib.Path("x").write_bytes(b"".join(record(x=list(map(float, f))) for f in floats))
+    assert convert("x").dtype == np.float32 and np.array_equal(convert("x"), floats)
+    pathlib.Path("n").write_bytes(b"".join(record(n=list(map(int, n))) for n in whole))
+    assert convert("n").dtype == np.int64 and np.array_equal(convert("n"), whole)
+    pathlib.Path("t.gz").write_bytes(gzip.compress(b"".join(rows)))
+    assert np.array_equal(convert("t.gz"), expected)
+    assert np.array_equal(convert("-", stdin=open("t.gz", "rb")), expected)
+
+
+@apart.test
+def pictures_of_other_tools():
+    random = np.random.default_rng(2)
+    for kind, mode, names in [("PNG", "RGB", ("image/encoded", "image/class/label")),
+                              ("JPEG", "RGB", ("image", "class")), ("PNG", "L", ("picture", "label")),
+                              ("JPEG", "L", ("image", "label"))]:
+        made = [picture(random, 13, 17, kind, mode) for _ in range(9)]
+        body = [record(**{names[0].replace("/", "__"): data, names[1].replace("/", "__"): i % 3})
+                for i, (data, _) in enumerate(made)]
+        pathlib.Path("p.tfrec").write_bytes(b"".join(body))
+        images = np.stack([np.array(Image.open(io.BytesIO(data))) for data, _ in made])
+        assert info("p.tfrec")["shape"] == list(images.shape[1:]), info("p.tfrec")
+        found = convert("p.tfrec", "--drop-column", "label")
+        if kind == "PNG":
+            assert found.dtype == np.uint8 and np.array_equal(found, images)
+        else:  # decoders may differ a little
+            assert found.shape == images.shape and np.abs(found.astype(int) - images).max() <= 4
+        assert list(convert("p.tfrec", "--columns", "label").ravel()) == [i % 3 for i in range(9)]
+    grey, colour = picture(random, 5, 4, mode="L"), picture(random, 5, 4)
+    pathlib.Path("both").write_bytes(record(image=grey[0]) + record(image=colour[0]))
+    assert np.array_equal(convert("both"), np.stack([np.repeat(grey[1][:, :, None], 3, 2), colour[1]]))
+
+
+@apart.test
+def what_pack_writes():
+    random = np.random.default_rng(3)
+    for i in range(12):
+        path = pathlib.Path("trees", ["ash", "beech", "cedar"][i % 3], f"{i:02}.png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(picture(random, 20 + i, 30)[0])
+    assert run("data", "pack", "trees", "packed", "--size", "12x10", "--shards", 3, "--encode", "raw").returncode == 0
+    assert run("data", "pack", "trees", "array", "--size", "12x10", "--shards", 1, "--encode", "raw", "--format",
+               "npy").returncode == 0
+    shards = sorted(pathlib.Path("packed").glob("*.tfrec"))
+    assert len(shards) == 3
+    pathlib.Path("all.tfrec").write_bytes(b"".join(shard.read_bytes() for shard in shards))
+    array = np.load(next(path for path in pathlib.Path("array").glob("*.npy") if "classes" not in path.name))
+    assert np.array_equal(convert("all.tfrec", "--drop-column", "label"), array)
+    # A learner gets the same rows from either, and the names of folders as classes.
+    np.save("array.npy", array)
+    for source in ("all.tfrec", "array.npy"):
+        assert run("kmeans", source, "-k", 3, "--centres", f"{source}.c.npy").returncode == 0
+    assert pathlib.Path("all.tfrec.c.npy").read_bytes() == pathlib.Path("array.npy.c.npy").read_bytes()
+    done = run("bayes", "all.tfrec", "--model", "m.safetensors")
+    assert done.returncode == 0 and b"ash, beech, cedar" in done.stdout, done
+    done = run("predict", "m.safetensors", "all.tfrec", "--score")
+    assert done.returncode == 0 and b"beech: 4 rows" in done.stdout, done
+    done = run("kmeans", "all.tfrec", "-k", 3, "--picture", "c.png", "--picture-scale", 1)
+    assert done.returncode == 0 and b"left out 'label'" in done.stdout + done.stderr, done
+    assert Image.open("c.png").mode == "RGB"  # 12x10x3 is no square: the file told
+
+
+@apart.test
+def npm_writes_records():
+    package = peers.npm_peer("tfrecord/package.json")
+    if not package:
+        raise apart.Skipped("npm's tfrecord is not installed (./dev deps test)")
+    script = """
+const tfrecord = require(process.argv[1]);
+(async () => {
+  const writer = await tfrecord.createWriter(process.argv[2]);
+  for (let i = 0; i < 5; i++) {
+    const builder = tfrecord.createBuilder();
+    builder.setInteger('count', i - 2);
+    builder.setFloats('x', [i / 2, -i]);
+    builder.setBinary('word', new Uint8Array([97 + i]));
+    await writer.writeExample(builder.releaseExample());
+  }
+  await writer.close();
+})();"""
+    done = subprocess.run(["node", "-e", script, os.path.dirname(package), "npm.tfrecord"], capture_output=True,
+                          text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    expected = np.array([[i - 2, i / 2, -i] for i in range(5)], "f8")
+    assert np.array_equal(convert("npm.tfrecord", "--drop-column", "word"), expected)
+    refused("npm.tfrecord", 'column 2, "word", is text')
+
+
+@apart.test
+def tensorflow_wrote_records():
+    vectors = SHARED / "vectors" / "tfrecord"
+    if not vectors.is_dir():
+        raise apart.Skipped(f"{vectors} is not here")
+    about = info(vectors / "example.tfrecord")
+    assert about["rows"] == 4 and about["names"][0] == "x_byte" and about["text_columns"] == [1], about
+    found = convert(vectors / "example.tfrecord", "--drop-column", "x_byte")
+    numbers = np.arange(40).reshape(4, 10)
+    assert np.array_equal(found, np.hstack([numbers, 10 * numbers]))
+    assert "without the lists" in info(vectors / "sequence_example.tfrecord")["detail"]
+    done = run("data", "info", *sorted(vectors.glob("*.gz")), "--json")
+    taxis = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [taxi["rows"] for taxi in taxis] == [424, 425, 424, 424] and taxis[0]["columns"] == 18, taxis
+    done = run("logistic", sorted(vectors.glob("*.gz"))[0], "--target", "payment_type", "--missing", "mean",
+               "--columns", "fare,tips,trip_miles", "--standardise")
+    assert done.returncode == 0 and b"Cash" in done.stdout, done
+
+
+@apart.test
+def damage_is_told():
+    rows = [record(x=float(i)) for i in range(3)]
+    whole, second = b"".join(rows), len(rows[0])
+    pathlib.Path("d.tfrec").write_bytes(whole[:second + 14] + b"\xff" + whole[second + 15:])
+    refused("d.tfrec", f"d.tfrec: record 2, byte {second}: it is damaged")
+    pathlib.Path("d.tfrec").write_bytes(whole[:second] + b"\1" + whole[second + 1:])
+    refused("d.tfrec", f"d.tfrec: record 2, byte {second}: its length has another checksum")
+    pathlib.Path("d.tfrec").write_bytes(whole[:-5])
+    refused("d.tfrec", "d.tfrec: record 3, byte", "cut off")
+    random = np.random.default_rng(4)
+    one, other = picture(random, 8, 9)[0], picture(random, 9, 8)[0]
+    pathlib.Path("s.tfrec").write_bytes(record(image=one) + record(image=other))
+    refused("s.tfrec", "record 2", "9 x 8 pixels, and that of record 1 has 8 x 9")
+    pathlib.Path("s.tfrec").write_bytes(record(image=one) + record(image=one[:-30]))
+    refused("s.tfrec", "s.tfrec: record 2, byte")
+
+
+apart.main(at_once=2)
