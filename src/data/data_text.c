@@ -389,6 +389,8 @@ static int open_text(shoal_data *data, data_source *source, const shoal_data_opt
         status = parse_rows(&reader);
     if (status == SHOAL_OK)
         status = finish_text(&reader, options);
+    if (status < 0) /* the data set does not know how many columns it would have had */
+        data_words_free(&data->not_numbers, reader.kept);
     data_text_reader_close(&reader);
     return status;
 }

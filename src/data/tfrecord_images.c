@@ -280,11 +280,11 @@ static int is_target(bool *out, const tf_reader *reader, const images *self)
 }
 
 /* Names without numbers are text, which only a target can be. */
-static int note_text(shoal_data *data, int64_t label)
+static int note_text(shoal_data *data)
 {
-    int status = base_alloc(&data->not_numbers, (size_t)label + 1, sizeof *data->not_numbers, "columns");
+    int status = base_alloc(&data->not_numbers, (size_t)data->columns, sizeof *data->not_numbers, "columns");
     return status < 0 ? status
-                      : base_format(&data->not_numbers[label],
+                      : base_format(&data->not_numbers[data->label],
                                     "%s: the classes are names and not numbers; --drop-column label leaves them out",
                                     data->path);
 }
@@ -306,8 +306,7 @@ static int settle_classes(tf_reader *reader, images *self)
     else if (status == SHOAL_OK)
         status = tf_finish_words(reader, &words, self->number);
     data_words_release(&words);
-    return status == SHOAL_OK && !self->class ? note_text(reader->data, self->height * self->width * self->channels)
-                                              : status;
+    return status;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -421,8 +420,7 @@ static int make_rows(tf_reader *reader, images *self)
         status = decode_all(reader, self);
     if (status < 0 || !self->colour_found)
         return status;
-    self->channels = 3;
-    data_words_free(&reader->data->not_numbers, reader->data->columns); /* the label is behind more columns now */
+    self->channels = 3; /* the label is behind more columns now */
     data_words_free(&reader->data->words, reader->data->words_count);
     reader->data->words_count = 0;
     base_free(&self->number);
@@ -437,6 +435,8 @@ int tf_take_images(tf_reader *reader)
     int status = look_at_all(reader, &self);
     if (status == SHOAL_OK)
         status = make_rows(reader, &self);
+    if (status == SHOAL_OK && self.text && !self.class)
+        status = note_text(reader->data);
     if (status == SHOAL_OK) {
         data_note_shape(
             reader->data,

@@ -125,6 +125,10 @@ static void test_open(void **state)
     fail_each_allocation(open_and_read, &(struct open_case){file_path("table.tfrec"), {.drop_columns = "c"}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("images.tfrec"), {.target = ""}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("images.tfrec"), {.drop_columns = "label"}});
+    write_blob("named.tfrec",
+               FRAMES(EXAMPLE(entry_of("image", bytes_list(BLOB("\1\2"))), entry_of("size", INTEGERS(1, 2)),
+                              entry_of("label", bytes_list(BLOB("x"))))));
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("named.tfrec"), {.target = ""}});
     write_text("words.svm", "spam 1:2 3:4\nham 2:1\n7 1:1");
     fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.target = ""}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.drop_columns = "label"}});

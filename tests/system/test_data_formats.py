@@ -383,7 +383,7 @@ def test_foreign():
     for name, *parts in (("x.pkl", "a pickle of Python", "never loaded", "pandas.read_pickle("),
                          ("x.db", "an SQLite database", "sqlite3 -csv"), ("x.xlsx", "an Excel workbook", "read_excel("),
                          ("x.jsonl", "a JSON file", "lines=True"), ("x.parquet", "a Parquet file", "read_parquet(")):
-        refused(name, folder / name, *parts, "which shoal does not read; it reads npy, npz, HDF5")
+        refused(name, folder / name, *parts, "which shoal does not read; it reads npy, npz")
         result = shoal("kmeans", folder / name, "-k", 2)
         check(f"k-means of {name}", result.returncode == 1 and parts[0] in result.stderr, result.stderr)
 

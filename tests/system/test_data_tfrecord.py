@@ -188,6 +188,10 @@ def what_pack_writes():
     assert done.returncode == 0 and b"ash, beech, cedar" in done.stdout, done
     done = run("predict", "m.safetensors", "all.tfrec", "--score")
     assert done.returncode == 0 and b"beech: 4 rows" in done.stdout, done
+    # Rows are dealt out by class, and stay images.
+    done = run("data", "split", "all.tfrec", "train.npy", "test.npy", "--test", 3, "--stratify", "label",
+               "--drop-column", "label")
+    assert done.returncode == 0 and np.load("test.npy").shape == (3, 12, 10, 3), done
     done = run("kmeans", "all.tfrec", "-k", 3, "--picture", "c.png", "--picture-scale", 1)
     assert done.returncode == 0 and b"left out 'label'" in done.stdout + done.stderr, done
     assert Image.open("c.png").mode == "RGB"  # 12x10x3 is no square: the file told

@@ -34,7 +34,7 @@ static void test_options(void **state)
     (void)state;
     refuse_with("x", &(shoal_data_options){.memory = -1}, SHOAL_USAGE, "memory limit");
     refuse_with("x", &(shoal_data_options){.columns = -1}, SHOAL_USAGE, "negative");
-    refuse(write_file("unknown", "\x01\x02\x03\x04", 4), SHOAL_INVALID, "unknown: not npy, npz, HDF5");
+    refuse(write_file("unknown", "\x01\x02\x03\x04", 4), SHOAL_INVALID, "unknown: not npy, npz");
     EXPECT_VALUES(open_data(write_text("name.npy", "1,2\n")), 1, 2, 1, 2); /* content goes before the name */
 }
 

@@ -36,7 +36,7 @@ static void test_types(void **state)
         assert_int_equal(shoal_data_type(data), cases[i].type);
         EXPECT_VALUES(data, 1, 1, cases[i].value);
     }
-    refuse(write_idx("t.idx", 0x0A, 1, (unsigned[]){1}, "x", 1), SHOAL_INVALID, "not npy, npz, HDF5");
+    refuse(write_idx("t.idx", 0x0A, 1, (unsigned[]){1}, "x", 1), SHOAL_INVALID, "not npy, npz");
 }
 
 static void test_shapes(void **state)

@@ -160,7 +160,7 @@ static void test_words_that_are_refused(void **state)
 {
     (void)state;
     const shoal_data_options first = {.target = "1"};
-    refuse_with(write_text("k.csv", "a\x01,1\nb,2\na\x01,2\n"), &first, SHOAL_INVALID, "not npy, npz, HDF5");
+    refuse_with(write_text("k.csv", "a\x01,1\nb,2\na\x01,2\n"), &first, SHOAL_INVALID, "not npy, npz");
     refuse_with(write_text("k.csv", "a\xff,1\nb,2\na\xff,2\n"), &first, SHOAL_INVALID, "not UTF-8");
     char text[2 * 300 + 16];
     memset(text, 'w', sizeof text);
@@ -231,7 +231,8 @@ static void test_bad_fields(void **state)
     refuse_text("1,2\n3,\n", "1 value is missing, the first in line 2, column 2;");
     refuse_text("1,2\n\"\",4\n", "1 value is missing, the first in line 2, column 1;");
     refuse_text("1,2\n3,0x10\n", "\"0x10\" is not a number");
-    refuse_text("1,5;2,5\n3,5;4,5\n", "line 2, column 1 (1,5): \"3,5\" is not a number; decimals need a point");
+    refuse_text("1,5;2,5\n3,5;4,5\n",
+                "line 2, column 1 (1,5): \"3,5\" is not a number; write numbers like 1234.5, without commas");
     refuse_text("1,2\n3,4 5\n", "\"4 5\" is not a number");
 }
 
@@ -252,7 +253,7 @@ static void test_nothing_there(void **state)
     refuse_text("# only a comment\n", "no rows");
     refuse_text("a,b,c\n", "no rows");
     refuse_text("\377\3761", "UTF-16");
-    refuse(write_file("t.csv", "1,2\0003\n", 7), SHOAL_INVALID, "not npy, npz, HDF5");
+    refuse(write_file("t.csv", "1,2\0003\n", 7), SHOAL_INVALID, "not npy, npz");
 }
 
 static void test_dropped_columns(void **state)
@@ -290,6 +291,8 @@ static void test_columns_of_text(void **state)
     assert_non_null(strstr(shoal_data_column_text(data, 0), "\"z\" is not a number"));
     assert_null(shoal_data_column_text(data, 1));
     shoal_data_free(&data);
+    refuse_with(write_text("r.csv", "1,a\n2,b\n3\n"),
+                &(shoal_data_options){.keep_text = true, .header = SHOAL_HEADER_NO}, SHOAL_INVALID, "line 3");
     data = open_with(path, &(shoal_data_options){.keep_text = true, .missing = SHOAL_MISSING_KEEP, .target = "kind"});
     assert_null(shoal_data_column_text(data, 1)); /* whose words are known */
     shoal_data_free(&data);
