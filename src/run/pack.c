@@ -95,11 +95,12 @@ static size_t common_folder(const data_image_list *list)
         size_t same = 0;
         while (same < length && list->paths[i][same] == first[same])
             same++;
-        if (list->paths[i][same] != '/' || (same < length && first[same] != '/')) {
-            while (same > 0 && first[same] != '/')
+        if (same < length || list->paths[i][same] != '/') { /* the last name they share may be half of one */
+            do
                 same--;
+            while (first[same] != '/');
         }
-        length = same < length ? same : length;
+        length = same;
     }
     return length;
 }
@@ -281,6 +282,7 @@ static int list_classes(run_pack *out, char ***names, const images *of)
 {
     size_t bytes = 1;
     int64_t count = 0;
+    char *end;
     int status = base_alloc(names, (size_t)of->count, sizeof **names, "the names of classes");
     if (status < 0)
         return status;
@@ -293,11 +295,13 @@ static int list_classes(run_pack *out, char ***names, const images *of)
             bytes += strlen((*names)[i]) + 1;
         }
     status = base_alloc(&out->classes, bytes, 1, "the names of classes");
+    end = out->classes;
     for (int64_t i = 0; status == SHOAL_OK && i < count; i++) {
         if (strchr((*names)[i], '\n') || !(*names)[i][0])
             return shoal_fail(SHOAL_INVALID, "a class can't be called '%s'", (*names)[i]);
-        strcat(out->classes, i > 0 ? "\n" : "");
-        strcat(out->classes, (*names)[i]);
+        if (i > 0)
+            *end++ = '\n';
+        end = stpcpy(end, (*names)[i]);
     }
     out->class_count = count;
     return status;
@@ -353,12 +357,12 @@ static int make_rows(run_pack *out, const images *of, char *const *names)
 
 /* ---- where shards go --------------------------------------------------------------------------------------------- */
 
-/* What was packed before stays, unless somebody says otherwise. */
+/* What was packed before stays, unless somebody says otherwise.  A folder is made only when the run begins. */
 static int check_target(const char *to, bool replaces)
 {
     const shoal_blobs *blobs = NULL;
     int64_t size = 0;
-    int status = shoal_blobs_open(&blobs, to, true, patience);
+    int status = shoal_blobs_open(&blobs, to, run_is_in_store(to), patience);
     if (status < 0)
         return status;
     status = blobs->has(blobs, "manifest.json", &size);
@@ -394,9 +398,13 @@ int run_pack_begin(run_pack *out, shoal_request *request, const char *const *pat
     pack_config *config = (pack_config *)(void *)request->config;
     images all = {0};
     char **names = NULL;
-    int status = check_target(to, settings->force || settings->resume);
+    int status = SHOAL_OK;
+    if (settings->resume && run_on_workers(&request->workers))
+        status = shoal_fail(SHOAL_USAGE, "--resume is not for workers: `shoal job resume` goes on with their job");
     if (status == SHOAL_OK)
         status = list_images(&all, path, count);
+    if (status == SHOAL_OK)
+        status = check_target(to, settings->force);
     if (status == SHOAL_OK)
         status = find_classes(out, &names, &all, settings->classes);
     if (status == SHOAL_OK)

@@ -346,6 +346,45 @@ def wrong_input_is_told():
     pack(trees, "out", "--size", "16x16", code=2, says=["out already holds packed images", "--force"])
     pack(trees, "out", "--size", "8x8", "--force")
     assert manifest("out")["size"] == "8x8"
+    pack(trees, "out", "--resume", code=2, says=["already holds packed images"])
+    pack(trees, "other", "--resume", "--workers", 1, code=2, says=["shoal job resume"])
+    assert not os.path.exists("other")
+    pack("absent", "other", code=1)
+    assert not os.path.exists("other")  # nothing is left of a command that was wrong
+
+
+@apart.test
+def what_is_replaced_leaves_nothing():
+    trees = photographs(6)
+    pathlib.Path("out").mkdir()
+    pathlib.Path("out", "own.tfrec").write_text("is nobody else's")
+    usual = [trees, "--size", "8x8", "--force", "out"]
+    pack(*usual, "--shards", 3, "--index")
+    told = manifest("out")
+    told["shards"] += [{"name": name} for name in ("../trees/ash/000.jpg", "/etc/x.tar", "classes.csv", ".tar", 7)]
+    pathlib.Path("out", "manifest.json").write_text(json.dumps(told))  # a forged one removes nothing else
+    pathlib.Path("out", "classes.csv").write_text("")
+    pack(*usual, "--shards", 2)
+    expected = ["classes.csv", "manifest.json", "own.tfrec", "trees00-3.tfrec", "trees01-3.tfrec"]
+    assert names_of("out") == expected, names_of("out")
+    assert len(names_of(trees)) == 6
+    pack(*usual, "--shards", 1, "--format", "npy", "--encode", "raw")
+    pack(*usual, "--shards", 1, "--format", "npy", "--encode", "raw", "--classes", "none")
+    assert names_of("out") == ["classes.csv", "manifest.json", "own.tfrec", "trees00-6.npy"], names_of("out")
+    pathlib.Path("out", "manifest.json").write_text("no JSON")
+    pack(*usual, "--shards", 1, "--workers", 1)
+    assert "trees00-6.tfrec" in names_of("out") and manifest("out")["written"] == 6
+
+
+@apart.test
+def folders_whose_names_begin_alike_have_their_own_images():
+    photographs(3, "rose")
+    photographs(6, "roses")
+    pack("rose", "roses", "out", "--size", "8x8", "--shards", 1)
+    folder = os.path.basename(os.getcwd())
+    assert [shard["name"] for shard in manifest("out")["shards"]] == [f"{folder}00-9.tfrec"], manifest("out")
+    pack("rose/ash/000.jpg", "roses/ash", "few", "--size", "8x8", "--shards", 1)
+    assert manifest("few")["images"] == 3 and manifest("few")["classes"] == ["ash"], manifest("few")
 
 
 # ---- what is killed --------------------------------------------------------------------------------------------------

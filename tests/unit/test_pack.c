@@ -13,6 +13,7 @@
 #include "data/tar.h"
 #include "learn/check.h"
 #include "learn/pack/pack_internal.h"
+#include "learn/partial.h"
 
 /* ---- blobs in memory --------------------------------------------------------------------------------------------- */
 
@@ -394,6 +395,27 @@ static void test_forged_rounds(void **state)
     shoal_round_free(&round);
 }
 
+/* What a worker says of a broken image may lack the ends of its texts. */
+static void test_forged_records(void **state)
+{
+    const shoal_shape shape = {.rows = IMAGES, .columns = ROW, .type = SHOAL_UINT8, .rows_per_grain = 3, .grains = 3};
+    const pack_config config = usual();
+    shoal_round *round = NULL, *next = NULL;
+    shoal_partial *merged = NULL;
+    shoal_result *result = NULL;
+    char text[PACK_WHY_BYTES];
+    (void)state;
+    memset(text, 'x', sizeof text);
+    assert_int_equal(pack_algorithm.start(&round, &config, &shape), SHOAL_OK);
+    assert_int_equal(learn_partial_new(&merged, &round->layout, 0, shape.rows, NULL), SHOAL_OK);
+    assert_int_equal(shoal_partial_record(merged, PACK_CELL_BROKEN, (shoal_key){0, 0}, text), SHOAL_OK);
+    assert_int_equal(pack_algorithm.update(&next, &result, round, merged, &shape, NULL, false), SHOAL_INVALID);
+    assert_true(strlen(shoal_error()) < sizeof text);
+    assert_null(result);
+    learn_partial_free(&merged);
+    shoal_round_free(&round);
+}
+
 /* Every call that fails, and every allocation, ends the run with that failure and leaves nothing behind. */
 static void test_failures(void **state)
 {
@@ -469,6 +491,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rows_that_are_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_options, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forged_rounds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forged_records, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
         cmocka_unit_test(test_bytes_of_formats),
     };

@@ -68,7 +68,7 @@ static json_t *shards_json(const learn_ended *ended, const pack_naming *naming)
             json_decref(list);
             list = NULL;
         }
-        first += ((const int64_t *)each->values)[3 * i];
+        first = base_add_wrapping(first, ((const int64_t *)each->values)[3 * i]);
     }
     return list;
 }
@@ -151,14 +151,20 @@ static int end_pack(const shoal_blobs *to, const learn_ended *ended)
 {
     const pack_config *config = ended->config;
     const pack_naming naming = {config->name, config->format, pack_digits(config->shards)};
-    json_t *manifest = manifest_json(ended, &naming);
+    json_t *manifest = manifest_json(ended, &naming), *old = NULL;
     char *text = manifest ? json_dumps(manifest, JSON_INDENT(1)) : NULL;
     int status = text ? SHOAL_OK : shoal_fail(SHOAL_MEMORY, "out of memory for the manifest");
     if (status == SHOAL_OK)
+        status = pack_manifest_get(&old, to);
+    if (status == SHOAL_OK)
         status = to->put(to, "manifest.json", text, strlen(text));
+    if (status == SHOAL_OK && old)
+        status = pack_remove_replaced(to, old, manifest, config->index,
+                                      config->format == PACK_NPY && config->classes[0] != '\0');
     if (status == SHOAL_OK && config->parts)
         status = remove_parts(to, ended, &naming);
     free(text);
+    json_decref(old);
     json_decref(manifest);
     return status;
 }

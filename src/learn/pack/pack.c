@@ -160,6 +160,8 @@ static int start_pack(shoal_round **out, const void *untyped, const shoal_shape 
     int status = read_size(&head, config->size);
     if (status == SHOAL_OK)
         status = check_texts(config);
+    if (status == SHOAL_OK && head.classes > CLASSES_MOST)
+        status = shoal_fail(SHOAL_USAGE, "there are %d classes, more than %d", head.classes, CLASSES_MOST);
     if (status == SHOAL_OK) {
         const data_image_recipe recipe = pack_recipe(&head);
         status = data_image_recipe_check(&recipe);
@@ -342,12 +344,14 @@ static int map_pack(shoal_partial *partial, const shoal_round *round, const void
 
 /* ---- the result -------------------------------------------------------------------------------------------------- */
 
-static int fail_broken(const shoal_partial *merged, int64_t count)
+static int fail_broken(const shoal_partial *merged, int64_t count, bool parts)
 {
-    const char *name = shoal_partial_record_at(merged, PACK_CELL_BROKEN, 0, NULL);
-    return shoal_fail(SHOAL_INVALID, "%s: %s%s; --skip-broken leaves such images out, and --resume keeps what is done",
-                      name, name + strnlen(name, PACK_WHY_BYTES / 2) + 1,
-                      count > 1 ? " (and other images are broken, too)" : "");
+    char text[PACK_WHY_BYTES + 1] = ""; /* what was forged may lack its ends */
+    memcpy(text, shoal_partial_record_at(merged, PACK_CELL_BROKEN, 0, NULL), PACK_WHY_BYTES - 1);
+    const char *why = text + strlen(text) + 1;
+    return shoal_fail(SHOAL_INVALID, "%.256s: %s%s; --skip-broken leaves such images out%s", text, why,
+                      count > 1 ? " (and other images are broken, too)" : "",
+                      parts ? ", and --resume keeps what is done" : "");
 }
 
 static bool is_shard(const pack_shard *shard, const shoal_key *key, int64_t index, const shoal_shape *shape)
@@ -410,7 +414,7 @@ static int update_pack(shoal_round **next, shoal_result **result, const shoal_ro
     shoal_result *made = NULL;
     (void)next, (void)crew, (void)stop;
     if (broken > 0 && !model->skip_broken)
-        return fail_broken(merged, broken);
+        return fail_broken(merged, broken, model->parts);
     if (shoal_partial_records(merged, PACK_CELL_SHARDS) != shape->grains)
         return shoal_fail(SHOAL_BROKEN, "some shards are missing");
     int status = shoal_result_new(&made);

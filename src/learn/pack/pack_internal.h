@@ -7,11 +7,13 @@
  *     pack.c          rounds: the model, what comes from elsewhere, the result
  *     pack_shard.c    one shard: TFRecord, tar or npy
  *     pack_part.c     what is kept beside a shard until all are done, so that a run that was killed skips it
+ *     pack_replaced.c what is left of images that were packed to the same place before
  *     face.c          options, lines, and the manifest
- * */
+ */
 #ifndef PACK_INTERNAL_H
 #define PACK_INTERNAL_H
 
+#include <jansson.h>
 #include <shoal/learn.h>
 
 #include "base/bytes.h"
@@ -84,6 +86,12 @@ int pack_part_take(bool *there, shoal_partial *partial, const pack_model *model,
 /* Keeps that beside the shard. */
 int pack_part_put(const pack_shard *shard, const base_writer *broken, const pack_model *model, const pack_ready *ready,
                   const shoal_grain *grain);
+
+/* The manifest that is there, or NULL. */
+int pack_manifest_get(json_t **out, const shoal_blobs *to);
+/* Removes the files of shards that `old` lists and `new` does not; index, classes: whether the new ones have such files
+ * beside them. */
+int pack_remove_replaced(const shoal_blobs *to, const json_t *old, const json_t *new, bool index, bool classes);
 
 /* SHA-256 of what the JPEG library makes of a picture that has all a decoder can do differently. */
 int pack_decoder_hash(unsigned char out[BASE_HASH_SIZE]);
