@@ -208,13 +208,14 @@ static int print_arrays(const data_members *arrays)
     int status = SHOAL_OK;
     putchar('\n');
     for (int64_t i = 0; i < arrays->count && status == SHOAL_OK; i++) {
+        const data_member *member = &arrays->member[i];
         char *shape = NULL;
-        if ((status = data_member_shape(&shape, &arrays->member[i])) < 0)
+        if ((status = data_member_shape(&shape, member)) < 0)
             break;
         fputs("array     ", stdout);
-        cli_put_text(stdout, arrays->member[i].name);
-        printf(": %s%s%s%s\n", shape, *shape ? " " : "", arrays->member[i].type,
-               arrays->member[i].has_rows ? "" : ", which is not read");
+        cli_put_text(stdout, member->name);
+        printf(": %s%s%s%s\n", shape, *shape ? " " : "", member->has_rows ? member->type : data_member_what(member),
+               member->has_rows ? "" : ", which is not read");
         base_free(&shape);
     }
     return status;

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "data_internal.h"
 
-enum { HEADER_BYTES = 128, TAG_BYTES = 8, NAME_BYTES = 1024, RANK_MOST = 64, ARRAYS_MOST = 1 << 17 };
+enum { HEADER_BYTES = 128, TAG_BYTES = 8, NAME_BYTES = 1024, RANK_MOST = 64, VARIABLES_MOST = 1 << 17 };
 enum { TYPE_INT8 = 1, TYPE_INT32 = 5, TYPE_UINT32 = 6, TYPE_MATRIX = 14, TYPE_COMPRESSED = 15 };
 enum { CLASS_SPARSE = 5, CLASS_DOUBLE = 6, CLASS_UINT8 = 9, CLASS_UINT64 = 15, CLASS_OPAQUE = 17 };
 enum { FLAG_LOGICAL = 2, FLAG_COMPLEX = 8 };
@@ -231,7 +231,7 @@ static int add_variable(data_members *out, const mat_matrix *matrix, uint64_t pl
         data_members_add(&member, out, matrix->name, strlen(matrix->name), is_number ? matrix->rank : 0, matrix->shape);
     if (status < 0)
         return status;
-    strcpy(member->type, is_empty ? "nothing: it is empty" : is_number ? shoal_type_name(type) : name_class(matrix));
+    strcpy(member->type, is_empty ? "an empty matrix" : is_number ? shoal_type_name(type) : name_class(matrix));
     member->has_rows = is_number && !is_empty;
     member->place = place;
     return SHOAL_OK;
@@ -263,8 +263,12 @@ static int list_matlab(data_members *out, data_source *source)
     const bool is_big = source->head[126] == 'M';
     uint64_t place = HEADER_BYTES;
     int status = SHOAL_OK;
-    while (status == SHOAL_OK && place < source->file_size && out->count < ARRAYS_MOST)
-        status = list_variable(out, &place, source, is_big, place);
+    for (int count = 0; status == SHOAL_OK && place < source->file_size; count++)
+        status =
+            count < VARIABLES_MOST
+                ? list_variable(out, &place, source, is_big, place)
+                : shoal_fail(SHOAL_INVALID, "%s: the MATLAB file has more than %d variables, which is not supported",
+                             source->path, VARIABLES_MOST);
     return status;
 }
 

@@ -180,8 +180,7 @@ static bool is_called(const data_member *member, const char *name)
     return strcmp(member->name, name) == 0 || (member->name[0] == '/' && strcmp(member->name + 1, name) == 0);
 }
 
-/* What one without rows is: "a single value" if it is a number. */
-static const char *call_member(const data_member *member)
+const char *data_member_what(const data_member *member)
 {
     shoal_type type;
     int stored;
@@ -212,7 +211,7 @@ static int choose_member(const data_member **out, const data_members *members, c
         return shoal_fail(SHOAL_INVALID, "%s: %" PRId64 " arrays have the name \"%s\", so which is meant is not known",
                           file, found, name);
     if (!(*out)->has_rows)
-        return shoal_fail(SHOAL_INVALID, "%s: %s is %s, not rows of numbers", file, name, call_member(*out));
+        return shoal_fail(SHOAL_INVALID, "%s: %s is %s, not rows of numbers", file, name, data_member_what(*out));
     return SHOAL_OK;
 }
 

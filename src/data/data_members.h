@@ -32,6 +32,8 @@ int data_members_add(data_member **out, data_members *members, const char *name,
 void data_members_release(data_members *members);
 /* "60000x28x28", "" for a single value. */
 int data_member_shape(char **out, const data_member *member);
+/* What one without rows is: "a single value" if it is a number, or its type. */
+const char *data_member_what(const data_member *member);
 /* How many of them can be opened. */
 int64_t data_members_with_rows(const data_members *members);
 

@@ -161,6 +161,16 @@ static const unsigned char *take_entry(data_zip_member *out, const unsigned char
     return take_wide(out, at + ENTRY_BYTES + name, extra) ? at + ENTRY_BYTES + name + extra + comment : NULL;
 }
 
+/* Each member has bytes of its own: a small file whose entries share them would take for ever to list.  One that is
+ * larger than the file is refused when it is opened. */
+static bool take_share(uint64_t *left, const data_zip_member *member, uint64_t all)
+{
+    const uint64_t bytes = member->packed <= all ? member->packed : 0;
+    const bool fits = bytes <= *left;
+    *left -= fits ? bytes : 0;
+    return fits;
+}
+
 static int read_directory(data_zip *zip, const data_source *file, const zip_end *end)
 {
     int status = base_alloc(&zip->directory, end->size + 1, 1, "the directory of a zip file");
@@ -172,9 +182,14 @@ static int read_directory(data_zip *zip, const data_source *file, const zip_end 
         return status;
     const unsigned char *at = zip->directory, *stop = at + end->size;
     zip->directory_first = end->first;
-    for (; (uint64_t)zip->count < end->count; zip->count++)
+    uint64_t left = end->first;
+    for (; (uint64_t)zip->count < end->count; zip->count++) {
+        const data_zip_member *member = &zip->member[zip->count];
         if (!(at = take_entry(&zip->member[zip->count], at, stop)))
             return fail_damaged(file, "its directory is malformed");
+        if (!take_share(&left, member, end->first))
+            return fail_damaged(file, "its members overlap");
+    }
     return at == stop ? SHOAL_OK : fail_damaged(file, "its directory is malformed");
 }
 

@@ -94,6 +94,12 @@ typedef struct column_walk {
 static int note_value(column_walk *walk, int64_t row, double value)
 {
     data_strata *strata = walk->strata;
+    if (fabs(value) >= 0x1p53 && !isinf(value)) /* its neighbours would be the same double */
+        return shoal_fail(SHOAL_INVALID,
+                          "--stratify: row %" PRId64
+                          " of %s has a class of 2^53 or more, where different classes can't "
+                          "be told apart; number the classes from 0",
+                          row + 1, strata->source);
     if (isnan(value)) {
         walk->first_missing = walk->missing++ == 0 ? row : walk->first_missing;
         return SHOAL_OK;

@@ -247,7 +247,7 @@ static void test_lies(void **state)
         {AT_ROWS, UINT32_MAX, "a dimension is negative"},
         {AT_ROWS, 3, "not as many values as its dimensions say"},
         {AT_ROWS, INT32_MAX, "not as many values as its dimensions say"},
-        {AT_ROWS, 0, "only x 0x3 nothing: it is empty"},
+        {AT_ROWS, 0, "only x 0x3 an empty matrix"},
         {AT_NAME, 2 | 1 << 16, "a variable has no name"},
         {AT_NAME, 1 | 5 << 16, "a short element is too long"},
         {AT_NAME + 4, 0, "a variable has no name"},
@@ -283,6 +283,18 @@ static void test_lies(void **state)
     refuse(write_mat("new.mat", &file), SHOAL_INVALID, "");
 }
 
+/* A hole of any size takes nothing on a disk, and elements without content are as many as one likes. */
+static void test_hole(void **state)
+{
+    (void)state;
+    static mat_file file;
+    start(&file, false);
+    add(&file, "x", DOUBLE, MI_DOUBLE, 2, twelve);
+    const char *path = write_mat("hole.mat", &file);
+    assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+    refuse(path, SHOAL_INVALID, "has more than 131072 variables");
+}
+
 /* No change of a byte and no cut crashes; of what is compressed none changes a value. */
 static void test_every_byte(void **state)
 {
@@ -313,7 +325,7 @@ static void test_every_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_classes), cmocka_unit_test(test_more_dimensions),
-                                       cmocka_unit_test(test_others), cmocka_unit_test(test_lies),
-                                       cmocka_unit_test(test_every_byte)};
+                                       cmocka_unit_test(test_others),  cmocka_unit_test(test_lies),
+                                       cmocka_unit_test(test_hole),    cmocka_unit_test(test_every_byte)};
     return cmocka_run_group_tests_name("data_matlab", tests, folder_setup, folder_teardown);
 }

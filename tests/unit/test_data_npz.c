@@ -213,6 +213,23 @@ static void test_lies(void **state)
     refuse("/dev/null:x", SHOAL_SYSTEM, "can't read");
 }
 
+/* Entries that share the bytes of one member: each would be read anew. */
+static void test_overlap(void **state)
+{
+    (void)state;
+    static zip_file zip;
+    make_one(&zip, "x.npy", "<f4", "(2, 3)", six, sizeof six);
+    zip.size = zip.directory;
+    zip.member[1] = zip.member[0];
+    zip.local[1] = zip.local[0];
+    zip_finish(&zip, "");
+    EXPECT_VALUES(open_data(write_zip("overlap.npz", &zip)), 2, 3, 1, 2, 3, 4, 5, 6);
+    zip.size = zip.directory;
+    zip.count = 2;
+    zip_finish(&zip, "");
+    refuse(write_zip("overlap.npz", &zip), SHOAL_INVALID, "its members overlap");
+}
+
 /* A change of any one byte is refused, or changes no value: what is not covered by a checksum is not believed. */
 static void test_every_byte(void **state)
 {
@@ -300,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_members),      cmocka_unit_test(test_one),       cmocka_unit_test(test_what_is_no_rows),
         cmocka_unit_test(test_sparse),       cmocka_unit_test(test_lies),      cmocka_unit_test(test_every_byte),
-        cmocka_unit_test(test_every_length), cmocka_unit_test(test_not_plain), cmocka_unit_test(test_large)};
+        cmocka_unit_test(test_every_length), cmocka_unit_test(test_not_plain), cmocka_unit_test(test_large),
+        cmocka_unit_test(test_overlap)};
     return cmocka_run_group_tests_name("data_npz", tests, folder_setup, folder_teardown);
 }

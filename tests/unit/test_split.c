@@ -274,6 +274,8 @@ static void what_can_not_be_split_is_refused(void **state)
     expect_refusal("a,b\n1,x\n2,x\n3,\n4,z\n5,\n", &(ask){.stratify = "b"}, "2 values of column b of ");
     expect_refusal("a,b\n1,x\n2,x\n3,\n4,z\n5,\n", &(ask){.stratify = "b"}, "the first in row 3");
     expect_refusal("a,b\n1,x\n2,x\n3,y\n4,y\n", &(ask){.stratify = "b"}, "1 row for the test can't hold the 2 classes");
+    expect_refusal("a,b\n1,5\n2,5\n3,9007199254740993\n4,9007199254740992\n", &(ask){.stratify = "b"},
+                   "row 3 of column b of ");
     expect_refusal("a,b\n1,2\n1,3\n", &(ask){.stratify = "c"}, "--stratify: there is no column \"c\" and no such file");
     expect_refusal("a,b\n1,2\n1,3\n", &(ask){.stratify = "b", .in_order = true}, "--stratify and --in-order");
     expect_refusal("a,b\n1,x\n1,y\n", &(ask){.test_size = "1"}, "\"x\" is not a number; --drop-column b");
