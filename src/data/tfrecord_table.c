@@ -14,7 +14,8 @@
 #include "data_columns.h"
 #include "data_words.h"
 
-enum { COLUMNS_MOST = 1 << 20 };
+/* Features are kept in order, and names of columns repeat those of lists. */
+enum { FEATURES_MOST = 1 << 16, COLUMNS_MOST = 1 << 20, NAMES_MOST = 1 << 28 };
 
 /* A feature of the file: what its records say of it. */
 typedef struct table_feature {
@@ -62,8 +63,8 @@ static int insert_feature(table_feature **out, table *self, const data_feature *
     int status = SHOAL_OK;
     if ((*out = find_feature(self, of, &at)))
         return SHOAL_OK;
-    if (self->count == COLUMNS_MOST)
-        return tf_fail(self->reader, record, "there are more than %d different features", COLUMNS_MOST);
+    if (self->count == FEATURES_MOST)
+        return tf_fail(self->reader, record, "there are more than %d different features", FEATURES_MOST);
     if (self->count == self->room) {
         const int64_t room = 2 * self->room + 32;
         status = base_grow(&self->feature, (size_t)self->room, (size_t)room, sizeof *self->feature, "features");
@@ -162,8 +163,13 @@ static int name_columns(table *self)
     enum { DIGITS = 12 };
     shoal_data *data = self->reader->data;
     size_t room = 0, at = 0;
-    for (int64_t i = 0; i < self->count; i++)
-        room += (size_t)self->feature[i].width * (self->feature[i].name_bytes + DIGITS);
+    for (int64_t i = 0; i < self->count; i++) {
+        const table_feature *known = &self->feature[i];
+        const size_t bytes = known->name_bytes + DIGITS;
+        if (bytes > (NAMES_MOST - room) / (size_t)known->width)
+            return tf_fail(self->reader, known->record, "the names of its values are longer than %d bytes", NAMES_MOST);
+        room += (size_t)known->width * bytes;
+    }
     int status = base_alloc(&data->names, room, 1, "names of columns");
     if (status == SHOAL_OK)
         status = base_alloc(&data->name_offsets, (size_t)self->columns, sizeof *data->name_offsets, "names of columns");

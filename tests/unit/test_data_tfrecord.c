@@ -189,6 +189,27 @@ static void test_wrong_records(void **state)
     refuse(write_blob("w.tfrec", FRAMES(BLOB(""))), SHOAL_INVALID, "record 1, byte 0: it has no features");
 }
 
+/* A small file can't ask for much memory or time by its names. */
+static void test_many_names(void **state)
+{
+    (void)state;
+    enum { NAME_BYTES = 1 << 16, VALUES = 1 << 13, FEATURES = (1 << 16) + 1 };
+    static char name[NAME_BYTES + 1];
+    static float values[VALUES];
+    memset(name, 'n', NAME_BYTES);
+    refuse(write_blob("w.tfrec", FRAMES(EXAMPLE(entry_of(name, floats(VALUES, values))))), SHOAL_INVALID,
+           "record 1, byte 0: the names of its values are longer than 268435456 bytes");
+    base_writer entries = {0};
+    const blob one = INTEGERS(1);
+    for (int i = 0; i < FEATURES; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        const blob entry = entry_of(name, one);
+        base_write_bytes(&entries, entry.bytes, entry.size);
+    }
+    refuse(write_blob("w.tfrec", FRAMES(field_of(1, blob_of(&entries)))), SHOAL_INVALID,
+           "record 1, byte 0: there are more than 65536 different features");
+}
+
 /* Where a frame ends is not known any more, so the sentence says from where on all is lost. */
 static void test_wrong_frames(void **state)
 {
@@ -221,9 +242,9 @@ static void test_wrong_frames(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),         cmocka_unit_test(test_types),        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_images),        cmocka_unit_test(test_classes),      cmocka_unit_test(test_names),
-        cmocka_unit_test(test_wrong_records), cmocka_unit_test(test_wrong_frames),
+        cmocka_unit_test(test_table),         cmocka_unit_test(test_types),      cmocka_unit_test(test_text),
+        cmocka_unit_test(test_images),        cmocka_unit_test(test_classes),    cmocka_unit_test(test_names),
+        cmocka_unit_test(test_wrong_records), cmocka_unit_test(test_many_names), cmocka_unit_test(test_wrong_frames),
     };
     return cmocka_run_group_tests_name("data_tfrecord", tests, folder_setup, folder_teardown);
 }
