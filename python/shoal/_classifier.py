@@ -48,8 +48,6 @@ class Classifier(_sklearn.ClassifierMixin, Estimator):
         """The option that names the target in a file, or the labels."""
         names_column = _validate.as_path(y)
         if rows.array is not None:
-            if names_column is not None:
-                raise ValueError("y names a column or a file, which needs X to be the name of a file, too")
             return {}, _validate.labels_of(y, len(rows.array), type(self).__name__)
         if y is None or names_column is not None:
             return {"target": names_column}, None
@@ -97,11 +95,19 @@ class Classifier(_sklearn.ClassifierMixin, Estimator):
         None is the column that was learned."""
         target = _validate.as_path(y)
         if _validate.as_path(X) is None or not (y is None or target is not None or isinstance(y, (int, np.integer))):
-            return float(np.average(self.predict(X) == np.asarray(y), weights=sample_weight))
+            return self._accuracy(self.predict(X), y, sample_weight)
         if sample_weight is not None:
             raise ValueError("sample_weight needs X and y in memory")
         return self._apply(X, options={"score": True, "target": target if y is not None else None} if target
                            else {"score": True, "target": y}).score["accuracy"]
+
+    def _accuracy(self, found: np.ndarray, y: Any, sample_weight: Any) -> float:
+        truth = _validate.one_each(y, len(found), type(self).__name__)
+        kinds = {"number" if kind in "biuf" else kind for kind in (found.dtype.kind, truth.dtype.kind)} - {"O"}
+        if len(kinds) > 1:
+            raise ValueError(f"y has values of type {truth.dtype}, but the classes are {self.classes_.dtype}")
+        weights = _validate.as_weights(sample_weight, _validate.Rows(None, found, None))
+        return float(np.average(found == truth, weights=weights))
 
     def _more_tags(self) -> Mapping[str, Any]:
         return {"requires_y": True}

@@ -15,6 +15,7 @@ are called here:
 from __future__ import annotations
 
 import contextlib
+import numbers
 import os
 import re
 import tempfile
@@ -25,7 +26,7 @@ import numpy as np
 
 from shoal import _sklearn, _validate
 from shoal._model import Applied, Model
-from shoal._parameters import whole_number
+from shoal._parameters import is_bool, whole_number
 from shoal._progress import Progress
 from shoal._request import Request
 from shoal._run import Result
@@ -41,8 +42,13 @@ verbose : int, default=0
         Threads to compute with; None is as many as this process may use. Never changes the result.
     kernel : str or None, default=None
         The kernel set, such as 'avx2'; None is the best this processor has. Never changes the result.
-    workers : str, list of str or None, default=None
-        Processes elsewhere that compute: 'local:4', 'ssh:corn10,corn11:8', 'slurm:64'. Never changes the result."""
+    workers : str, list of str, int or None, default=None
+        Processes elsewhere that compute: 'local:4' or 4, 'ssh:corn10,corn11:8', 'slurm:64'. Never changes the
+        result."""
+
+# Other names that the library has for options which parameters say.
+ALIASES = {"k": "clusters", "num-clusters": "clusters", "max-iterations": "iterations", "n-iter": "iterations",
+           "random-seed": "seed", "n-jobs": "threads", "num-threads": "threads"}
 
 # Options of reading that rows need to be read alike when the model is applied to a file.
 READING = ("header", "cols", "type", "memory")
@@ -79,6 +85,17 @@ class Estimator(_sklearn.BaseEstimator):
             raise ValueError(f"kernel must be the name of a kernel set or None, not {self.kernel!r}")
         return {name: value for name, value in (("threads", threads), ("kernel", self.kernel)) if value is not None}
 
+    def _places(self) -> list[str] | None:
+        """The places of workers; a number is that of processes of this machine."""
+        if self.workers is None:
+            return None
+        if isinstance(self.workers, (str, numbers.Integral)) and not is_bool(self.workers):
+            return [str(self.workers)]
+        if not isinstance(self.workers, (list, tuple)) or not all(isinstance(one, str) for one in self.workers):
+            raise ValueError(f"workers must be a text such as 'local:4', a list of such texts, or None, not "
+                             f"{self.workers!r}")
+        return list(self.workers)
+
     def _more_options(self, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Those of the parameter `options`; none is one of our `own`."""
         if self.options is None:
@@ -86,19 +103,20 @@ class Estimator(_sklearn.BaseEstimator):
         if not isinstance(self.options, Mapping) or not all(isinstance(name, str) for name in self.options):
             raise ValueError(f"options must be a dict of options of the program by their names, not {self.options!r}")
         for name in self.options:
-            if name.replace("_", "-") in (own or {}) or name.replace("-", "_") in self.get_params(deep=False):
+            option = name.replace("_", "-")
+            if ALIASES.get(option, option) in (own or {}) or name.replace("-", "_") in self.get_params(deep=False):
                 raise ValueError(f"options has {name!r}, which a parameter of {type(self).__name__} or fit says")
         return {name.replace("_", "-"): value for name, value in self.options.items()}
 
     def _learn(self, rows: _validate.Rows, options: Mapping[str, Any], take: Callable[[Result], Any], *,
                weights: Any = None, progress: Any = None, **given: Any) -> Any:
         """Runs the learner; what `take` makes of the Result."""
-        workers = [self.workers] if isinstance(self.workers, str) else self.workers
+        workers = self._places()
         own = {**options, **self._place(), "data": rows.path}
         more: dict[str, Any] = {**own, **self._more_options(own)}
         if workers is not None:
             from shoal import _program
-            more["workers"], given["program"] = list(map(str, workers)), _program.find()
+            more["workers"], given["program"] = workers, _program.find()
         elif "store" not in more:
             more["engine"] = "threads"  # of this process alone, also where mpirun or srun started it
         weights = _validate.as_weights(weights, rows)

@@ -1,5 +1,4 @@
-"""One line of progress: rewritten in place in a terminal and in a notebook, and a new line now and
-then
+"""One line of progress: rewritten in place in a terminal and in a notebook, and a new line now and then
 where standard error goes to a file."""
 import os
 import sys

@@ -1,10 +1,8 @@
 """From a module or a function to the files that a worker needs to call it.
 
 A module travels as its source file, and so does a function's module.  What stands in a program's main file or in a
-notebook
-can't be sent whole, since loading it would run the program: from there only the function's own source is taken, and
-that of
-the functions and classes it uses, with the values of the global variables it reads."""
+notebook can't be sent whole, since loading it would run the program: from there only the function's own source is
+taken, and that of the functions and classes it uses, with the values of the global variables it reads."""
 import ast
 import builtins
 import inspect

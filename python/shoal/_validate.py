@@ -36,6 +36,9 @@ def as_rows(X: Any, name: str = "X") -> np.ndarray:
     """X as a C-contiguous two-dimensional array of one of shoal's types; X itself when it is one."""
     if hasattr(X, "tocsr"):
         raise TypeError(f"{name} is a sparse matrix, but shoal needs dense rows; {name}.toarray() makes them")
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} has masked values, which shoal would take for numbers; {name}.filled(np.nan) makes "
+                         "them NaN, for options={'missing': 'mean'}")
     array = np.asarray(X)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has {array.dtype} values")
@@ -48,9 +51,14 @@ def as_rows(X: Any, name: str = "X") -> np.ndarray:
         raise ValueError(f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
     dtype = nearest_type(array, name)
     try:
-        return np.ascontiguousarray(array, dtype=dtype)
+        return in_place(array, dtype)
     except (ValueError, TypeError) as error:
         raise type(error)(name_bad_value(array, X, name) or str(error)) from None
+
+
+def in_place(array: Any, dtype: Any) -> np.ndarray:
+    """Where the library can read it: C-contiguous, and each value where its type may lie."""
+    return np.require(np.asarray(array), dtype, ["C", "A"])
 
 
 def nearest_type(array: np.ndarray, name: str) -> np.dtype:
@@ -90,7 +98,7 @@ def as_weights(sample_weight: Any, rows: Rows) -> np.ndarray | str | None:
         if rows.array is None:
             raise ValueError("sample_weight must be one number for each row, or a file, where X is a file")
         return np.full(len(rows.array), float(sample_weight))  # type: ignore[arg-type]
-    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    weights = in_place(sample_weight, np.float64)
     if weights.ndim != 1:
         raise ValueError("Sample weights must be 1D array or scalar: one number for each row")
     if rows.array is not None and len(weights) != len(rows.array):
@@ -153,13 +161,21 @@ class Labels(NamedTuple):
     words: list[str] | None
 
 
-def labels_of(y: Any, rows: int | None, estimator: str) -> Labels:
+def one_each(y: Any, rows: int | None, estimator: str) -> np.ndarray:
+    """A label for each row."""
     if y is None:
         raise ValueError(f"{estimator} requires y to be passed, but the target y is None")
+    if as_path(y) is not None:
+        raise ValueError("y names a column or a file, which needs X to be the name of a file, too")
     labels = as_column(np.asarray(y))
     if rows is not None and len(labels) != rows:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {[rows, len(labels)]}: X has "
                          f"{rows} rows, and y {len(labels)} labels")
+    return labels
+
+
+def labels_of(y: Any, rows: int | None, estimator: str) -> Labels:
+    labels = one_each(y, rows, estimator)
     if labels.dtype.kind not in "biufOUS":
         raise ValueError(f"y has values of type {labels.dtype}; classes are whole numbers or words")
     if labels.dtype.kind == "f":
@@ -178,7 +194,7 @@ def labels_of(y: Any, rows: int | None, estimator: str) -> Labels:
 def as_column(labels: np.ndarray) -> np.ndarray:
     if labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn("A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-                      "(n_samples,), for example using ravel().", _sklearn.DataConversionWarning, stacklevel=4)
+                      "(n_samples,), for example using ravel().", _sklearn.DataConversionWarning, stacklevel=5)
         return labels.ravel()
     if labels.ndim != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {labels.shape} instead.")
@@ -206,4 +222,15 @@ def numbered(labels: np.ndarray, classes: np.ndarray, places: np.ndarray) -> Lab
         if all(isinstance(word, (numbers.Real, np.bool_)) for word in words):  # numbers that are Python's objects
             return labels_of(np.array(labels.tolist()), None, "")._replace(classes=classes)
         raise ValueError(f"Unknown label type: y has labels such as {classes[0]!r}; classes are whole numbers or words")
+    for word in words:
+        if "\0" in word or not is_utf8(word):
+            raise ValueError(f"y has the label {word!r}; words must be UTF-8 and have no NUL")
     return Labels(classes, places, places.astype(np.float64).reshape(-1, 1), list(map(str, words)))
+
+
+def is_utf8(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

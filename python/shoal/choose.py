@@ -1,7 +1,7 @@
 """Choosing the number of clusters: k-means for many of them in one run, and what each rule picks."""
 from __future__ import annotations
 
-import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Sequence
 
@@ -68,6 +68,8 @@ def choose_k(X: Data, k: str | Sequence[int] | range = "2..20", *, rule: str = "
     >>> chosen.k, chosen.picks["elbow"], chosen.model.cluster_centers_.shape
     (3, 3, (3, 2))
     """
+    if "n_clusters" in parameters:
+        raise TypeError("choose_k tries the numbers of clusters that k says, and has no parameter n_clusters")
     model = KMeans(**parameters)
     if not isinstance(model.init, str):
         raise ValueError("init must be a word, since an array or a callable has the centres of one K")
@@ -86,10 +88,12 @@ def choose_k(X: Data, k: str | Sequence[int] | range = "2..20", *, rule: str = "
 
 
 def numbers_of(k: Any) -> str:
-    if isinstance(k, str) and not os.path.isabs(k):
+    if isinstance(k, str):
+        if not re.search("[.,]", k):
+            raise ValueError(f"k must be several numbers of clusters, such as '2..20' or '2,4,8', not {k!r}")
         return k
     try:
-        numbers = [whole_number(one, "each of k", 1) for one in k]
+        numbers = [] if isinstance(k, bytes) else sorted({whole_number(one, "each of k", 1) for one in k})
     except TypeError:
         raise ValueError(f"k must be numbers of clusters, such as '2..20' or [2, 4, 8], not {k!r}") from None
     if len(numbers) < 2:

@@ -25,6 +25,13 @@ RUNS_MOST = 1 << 20
 TOO_FEW_ROWS = r"n_clusters=\d+ is more than X's \d+ distinct rows.*"
 
 
+class Clusters(Whole):
+    """The number of clusters.  A model's option may have several that were tried: its centres tell which it is of."""
+
+    def value(self, text: str) -> object:
+        return None
+
+
 class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin, _sklearn.ClusterMixin, Estimator):
     """k-means clustering, exact to the bit: the result depends on the data and the parameters alone, never on the
     number of threads, workers or the processor.
@@ -73,7 +80,7 @@ class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin
     """
     _learner, _name = "kmeans", "k-means"
     _parameters = {
-        "n_clusters": Whole("clusters", 1), "max_iter": Whole("iterations"), "tol": Real("tolerance"),
+        "n_clusters": Clusters("clusters", 1), "max_iter": Whole("iterations"), "tol": Real("tolerance"),
         "random_state": Seed(), "empty": Choice("empty", "farthest", "keep", "split"),
         "metric": Choice("metric", "euclidean", "cosine")
     }
@@ -162,7 +169,7 @@ class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin
         try:
             return self._learn(rows, options, take_clusters, weights=weights, start=start, progress=progress)
         except ValueError as error:
-            if rows.array is None or not re.fullmatch(TOO_FEW_ROWS, str(error)):
+            if rows.array is None or not re.fullmatch(TOO_FEW_ROWS, str(error)) or not np.isfinite(rows.array).all():
                 raise
         # scikit-learn warns where the library refuses: each different row is a centre then, and some centres are equal.
         start = distinct_rows(rows.array, _validate.as_weights(weights, rows), options["clusters"])
@@ -238,7 +245,7 @@ def given_centres(centres: Any, shape: tuple[int, int | None], name: str) -> np.
     array = _validate.as_rows(centres, name)
     if array.shape != (shape[0], shape[1] or array.shape[1]):
         raise ValueError(f"{name} has the shape {array.shape}, but n_clusters and the columns of X make it {shape}")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return _validate.in_place(array, np.float64)
 
 
 def random_state_of(random_state: Any) -> Any:

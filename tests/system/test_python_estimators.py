@@ -22,7 +22,7 @@ from scripts import check, folder, main, program, raises, random_rows, root, run
 
 import numpy as np
 import shoal
-from shoal import Autoencoder, GaussianNB, KMeans, LogisticRegression, _estimator
+from shoal import Autoencoder, GaussianNB, KMeans, LogisticRegression, _estimator, _validate
 
 os.chdir(folder)
 ESTIMATORS = [KMeans(), LogisticRegression(), GaussianNB(), Autoencoder()]
@@ -425,6 +425,36 @@ def model_of_bytes(estimator):
 # ---- choosing K ------------------------------------------------------------------------------------------------------
 
 
+def test_scores_of_classifiers():
+    """Every label counts for its own row, or there is no score."""
+    fitted, numbered = GaussianNB().fit(X, WORDS), GaussianNB().fit(X, NUMBERS)
+    right = (fitted.predict(X) == WORDS).mean()
+    check("a share of the rows", 0.5 < right < 1 and fitted.score(X, WORDS) == right)
+    check("labels as objects", fitted.score(X, WORDS.astype(object)) == right)
+    check("weights", np.isclose(fitted.score(X, WORDS, WEIGHTS),
+                                np.average(fitted.predict(X) == WORDS, weights=WEIGHTS)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", shoal._sklearn.DataConversionWarning)
+        check("a column of labels", fitted.score(X, WORDS.reshape(-1, 1)) == right)
+    cases = [
+        ("no labels", "^GaussianNB requires y to be passed", lambda: fitted.score(X, None)),
+        ("one label", "X has 300 rows, and y 1 labels$", lambda: fitted.score(X, WORDS[:1])),
+        ("few labels", "X has 300 rows, and y 299 labels$", lambda: fitted.score(X, WORDS[1:])),
+        ("few labels of a file", "X has 300 rows, and y 299 labels$", lambda: fitted.score("x.npy", WORDS[1:])),
+        ("a column's name", "^y names a column or a file, which needs X to be", lambda: fitted.score(X, "kind")),
+        ("numbers for words", "^y has values of type int64, but the classes are <U3$",
+         lambda: fitted.score(X, NUMBERS)),
+        ("bytes for words", "^y has values of type .S3, but the classes are <U3$",
+         lambda: fitted.score(X, WORDS.astype("S"))),
+        ("words for numbers", "^y has values of type <U3, but the classes are int64$",
+         lambda: numbered.score(X, WORDS)),
+        ("few weights", r"^sample_weight.shape == \(2,\), expected \(300,\)",
+         lambda: fitted.score(X, WORDS, [1, 2])),
+    ]
+    for what, pattern, call in cases:
+        raises(f"a score of {what}", ValueError, pattern, call)
+
+
 def test_choose_k():
     rows = np.repeat(np.random.default_rng(5).normal(size=(4, 3)) * 20, 60, axis=0)
     rows += np.random.default_rng(6).normal(size=rows.shape)
@@ -445,7 +475,18 @@ def test_choose_k():
     check("of a file, from a range", some.ks.tolist() == [3, 4, 5] and len(some.sample) == 50 and
           some.k == (some.picks["elbow"] or some.k))
     raises("one K", ValueError, r"^k must be several numbers of clusters, not \[3\]$", lambda: shoal.choose_k(X, [3]))
+    raises("one K as text", ValueError, "^k must be several numbers of clusters, .*, not '3'$",
+           lambda: shoal.choose_k(X, "3"))
     raises("no numbers", ValueError, "^k must be numbers of clusters", lambda: shoal.choose_k(X, 3))
+    raises("bytes", ValueError, "^k must be several numbers of clusters, not b'2..4'$",
+           lambda: shoal.choose_k(X, b"2..4"))
+    raises("n_clusters beside k", TypeError, "^choose_k tries the numbers of clusters that k says, and has no para",
+           lambda: shoal.choose_k(X, "2..4", n_clusters=3))
+    chosen.model.save("chosen.safetensors")
+    again = shoal.load("chosen.safetensors")
+    check("its model, loaded", again.n_clusters == 4 and (again.predict(rows) == chosen.model.labels_).all())
+    check("and pickled", (pickle.loads(pickle.dumps(chosen)).model.predict(rows) == chosen.model.labels_).all())
+    check("numbers in any order", shoal.choose_k(X, [5, 3, 5], sample=50, random_state=0).ks.tolist() == [3, 5])
     raises("a range that is none", ValueError, "^n_clusters: '2..x' is neither a number nor a range",
            lambda: shoal.choose_k(X, "2..x"))
     raises("a rule", ValueError, "^rule must be one of 'silhouette', 'calinski_harabasz', 'elbow', not 'best'$",
@@ -468,11 +509,16 @@ def test_choose_k():
 
 def test_layouts():
     """What is not as the library reads it is converted, and nothing that is."""
+    odd = np.frombuffer(b"-" + X.tobytes(), offset=1).reshape(X.shape)  # where no float64 may lie
     read_only = X.copy()
     read_only.flags.writeable = False
     kinds = {"Fortran order": np.asfortranarray(X), "every other row": np.repeat(X, 2, axis=0)[::2],
              "columns of a wider array": np.hstack([X, X])[:, :4], "objects": X.astype(object), "a list": X.tolist(),
-             "read-only": read_only, "big-endian": X.astype(">f8"), "numbers as text": X.astype(str)}
+             "read-only": read_only, "big-endian": X.astype(">f8"), "numbers as text": X.astype(str),
+             "odd addresses": odd}
+    check("aligned", not odd.flags.aligned and _validate.as_rows(odd).flags.aligned and
+          np.shares_memory(_validate.as_rows(X), X) and
+          _validate.as_weights(odd.ravel()[:300], _validate.Rows(None, X, None)).flags.aligned)
     for estimator in (LogisticRegression(), GaussianNB()):
         expected = estimator.fit(X, NUMBERS).predict_proba(X).tobytes()
         for name, rows in kinds.items():
@@ -550,6 +596,18 @@ def test_refused():
          lambda: KMeans(options={"max_iter": 3}).fit(X)),
         ("a parameter by its name in the program", ValueError, "^options has 'clusters', which a parameter of KMeans",
          lambda: KMeans(options={"clusters": 3}).fit(X)),
+        ("a parameter by another name of the program", ValueError, "^options has 'k', which a parameter of KMeans",
+         lambda: KMeans(options={"k": 3}).fit(X)),
+        ("workers that are no text", ValueError, r"^workers must be a text such as 'local:4', .*, not 0.5$",
+         lambda: KMeans(workers=0.5).fit(X)),
+        ("masked values", ValueError, r"^X has masked values, .*X.filled\(np.nan\)",
+         lambda: KMeans(3).fit(np.ma.masked_greater(X, 9))),
+        ("few different rows, one of them with NaN", ValueError, "^n_clusters=4 is more than X's 3 distinct rows",
+         lambda: KMeans(4, options={"missing": "mean"}).fit([[1, 1], [1, np.nan], [1, 1], [2, 2.0], [2, 2.0]])),
+        ("a label that is not UTF-8", ValueError, r"^y has the label .*; words must be UTF-8 and have no NUL$",
+         lambda: GaussianNB().fit(X, np.array([b"ash", b"\xff"] * 150))),
+        ("a label with a NUL", ValueError, r"^y has the label 'a\\x00b'; words must be UTF-8 and have no NUL$",
+         lambda: GaussianNB().fit(X, np.array(["a\0b", "a\0c"] * 150, dtype=object))),
         ("workers", ValueError, "'lokal:2' is not one of N, local:N, ", lambda: KMeans(workers="lokal:2").fit(X)),
         ("penalty", ValueError, "^penalty must be one of 'l2', 'l1', 'elasticnet', None, not 'l3'$",
          lambda: LogisticRegression("l3").fit(X, NUMBERS)),
