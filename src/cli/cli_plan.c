@@ -123,9 +123,9 @@ static const shoal_option constant_rows[] = {
 static const shoal_option *const constant_options = constant_rows;
 
 static const shoal_option output_rows[] = {
-    {"picture", 0, SHOAL_OPTION_TEXT, AT(picture), "FILE.svg",
-     .help = "draw time and cost against workers, and against each other"},
-    {"force", 0, SHOAL_OPTION_FLAG, AT(force), NULL, .help = "replace FILE.svg whatever it holds"},
+    {"picture", 0, SHOAL_OPTION_TEXT, AT(picture), "FILE",
+     .help = "draw time and cost against workers, and against each other (.svg or .png)"},
+    {"force", 0, SHOAL_OPTION_FLAG, AT(force), NULL, .help = "replace FILE of --picture whatever it holds"},
     {"all", 0, SHOAL_OPTION_FLAG, AT(all), NULL, .help = "print every row of the table"},
     {"json", 0, SHOAL_OPTION_FLAG, AT(json), NULL, .help = "print one JSON object instead of the table"},
     {0},
@@ -153,7 +153,7 @@ static void note_measuring(const char *text)
 static int make_plan(const cli_plan_asked *asked)
 {
     const cli_plan_settings *set = asked->settings;
-    const run_file outputs[] = {{"--picture", set->picture, {.kind = DATA_CONTENT_CHART}}, {0}},
+    const run_file outputs[] = {{"--picture", set->picture, {.kind = DATA_CONTENT_PICTURE}}, {0}},
                    inputs[] = {{.name = "DATA", .path = asked->path}, {0}};
     plan_request request = {0};
     plan *plan = NULL;

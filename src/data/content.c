@@ -23,7 +23,6 @@ static bool has_ending(const char *path, data_content_kind kind)
     case DATA_CONTENT_RESULT:
     case DATA_CONTENT_MODEL: return base_text_ends(path, ".safetensors");
     case DATA_CONTENT_PICTURE: return base_text_ends(path, ".png") || base_text_ends(path, ".svg");
-    case DATA_CONTENT_CHART: return base_text_ends(path, ".svg");
     case DATA_CONTENT_TRACE: return base_text_ends(path, ".jsonl") || strcmp(path, "-") == 0;
     default: return false;
     }
@@ -36,7 +35,6 @@ static const char *endings_of(data_content_kind kind)
     case DATA_CONTENT_RESULT: return ".safetensors, " DATA_ARRAY_ENDINGS;
     case DATA_CONTENT_MODEL: return ".safetensors";
     case DATA_CONTENT_PICTURE: return ".png or .svg";
-    case DATA_CONTENT_CHART: return ".svg";
     default: return ".jsonl";
     }
 }
@@ -300,7 +298,6 @@ static bool fits(const holding *holds, const char *path, const data_content *con
     case DATA_CONTENT_ARRAY: return format && fits_array(holds, path, content, format);
     case DATA_CONTENT_PICTURE:
         return holds->ours && holds->what == (base_text_ends(path, ".svg") ? HOLDS_SVG : HOLDS_PNG);
-    case DATA_CONTENT_CHART: return holds->ours && holds->what == HOLDS_SVG;
     case DATA_CONTENT_TRACE: return holds->what == HOLDS_TRACE;
     case DATA_CONTENT_RESULT:
         if (!base_text_ends(path, ".safetensors"))

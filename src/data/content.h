@@ -21,7 +21,6 @@ typedef enum data_content_kind {
     DATA_CONTENT_RESULT,  /* the same, or .safetensors */
     DATA_CONTENT_MODEL,   /* .safetensors */
     DATA_CONTENT_PICTURE, /* .png or .svg */
-    DATA_CONTENT_CHART,   /* .svg */
     DATA_CONTENT_TRACE,   /* .jsonl */
 } data_content_kind;
 

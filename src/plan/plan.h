@@ -132,7 +132,7 @@ void plan_describe(char *out, size_t size, const plan *plan, const plan_option *
 void plan_tell_why(char *out, size_t size, const plan *plan);
 /* Fails with a sentence about a plan that nothing meets. */
 int plan_nothing_meets(const plan *plan);
-/* Draws it as SVG (picture/picture.h). */
+/* Draws it, as SVG or PNG (picture.h). */
 int plan_draw(const char *path, const plan *plan);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "picture/picture.h"
+#include "picture.h"
 #include "plan.h"
 #include "units.h"
 

@@ -26,6 +26,11 @@ int plot_canvas_new(plot_canvas **out, double width, double height, const char *
     return status;
 }
 
+void plot_canvas_set_height(plot_canvas *canvas, double height)
+{
+    canvas->height = height;
+}
+
 void plot_canvas_free(plot_canvas **canvas)
 {
     if (!*canvas)

@@ -115,7 +115,9 @@ static const glyph glyphs[] = {
     ['~'] = {8, "08~2547~6986"},
 };
 static const glyph unknown = {8, "00808C0C00"}, ellipsis = {8, "0C0C 4C4C 8C8C"}, dash = {8, "0888"},
-                   times = {8, "157B 751B"}, sharp_s = {7, "0C03~0030~6063~6636~7679~7C2C"};
+                   times = {8, "157B 751B"}, micro = {7, "040G 08~0C3C~7C78 747C"}, left = {8, "0888 35083B"},
+                   right = {8, "0888 55885B"}, up = {6, "303C 033063"}, down = {6, "303C 093C69"},
+                   sharp_s = {7, "0C03~0030~6063~6636~7679~7C2C"};
 
 /* What U+00C0 and on are made of: a letter, and a mark over or through it. */
 static const char latin_letters[] = "AAAAAA?CEEEEIIII?NOOOOO?OUUUUY??aaaaaa?ceeeeiiii?nooooo?ouuuuy?y",
@@ -202,9 +204,14 @@ static const glyph *find_glyph(uint32_t letter)
 {
     switch (letter) {
     case 0xa0: return &glyphs[' '];
+    case 0xb5: return &micro;
     case 0xd7: return &times;
     case 0xdf: return &sharp_s;
     case 0x2026: return &ellipsis;
+    case 0x2190: return &left;
+    case 0x2191: return &up;
+    case 0x2192: return &right;
+    case 0x2193: return &down;
     case 0x2013:
     case 0x2212: return &dash;
     }

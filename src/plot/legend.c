@@ -11,8 +11,9 @@ static void draw_sample(plot_canvas *canvas, plot_xy at, const plot_entry *entry
     if (entry->sample == PLOT_ENTRY_DOT)
         plot_dots(canvas, &(plot_xy){at.x + 8, at.y}, 1, 5, (plot_paint){.filled = true, .fill = entry->colour});
     else
-        plot_line(canvas, (plot_xy[]){{at.x, at.y}, {at.x + 16, at.y}}, 2,
-                  (plot_paint){.line = entry->colour, .width = 2, .dashed = entry->sample == PLOT_ENTRY_DASHES});
+        plot_line(
+            canvas, (plot_xy[]){{at.x, at.y}, {at.x + 16, at.y}}, 2,
+            (plot_paint){.line = entry->colour, .width = 2, .dash = entry->sample == PLOT_ENTRY_DASHES ? "5 4" : NULL});
 }
 
 static void draw_entry(plot_canvas *canvas, plot_xy at, const plot_entry *entry)
@@ -52,4 +53,16 @@ double plot_legend(plot_canvas *canvas, const plot_box *box, const plot_entry *e
             break;
     }
     return left - box->left;
+}
+
+plot_xy plot_rows_add(plot_rows *rows, const char *text)
+{
+    enum { HEIGHT = 19, MOST = 40, BETWEEN = 18 };
+    const double width = PLOT_SAMPLE + fmin(plot_text_width(text, SIZE), MOST * SIZE * 0.6);
+    if (rows->next.x > rows->left && rows->next.x + width > rows->right)
+        rows->next = (plot_xy){rows->left, rows->next.y + HEIGHT};
+    const plot_xy at = rows->next;
+    plot_text(rows->canvas, (plot_xy){at.x + PLOT_SAMPLE, at.y + 4}, text, MOST, (plot_font){.size = SIZE});
+    rows->next.x += width + BETWEEN;
+    return at;
 }

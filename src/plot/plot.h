@@ -44,8 +44,8 @@ typedef struct plot_paint {
     plot_rgb fill;
     double width; /* of the line; 0: none */
     plot_rgb line;
-    bool dashed;
-    double opacity; /* of the whole, where parts overlap too; 0 means 1 */
+    const char *dash; /* lengths of dashes and gaps in turn: "5 4", a string that stays; NULL: unbroken */
+    double opacity;   /* of the whole, where parts overlap too; 0 means 1 */
 } plot_paint;
 
 typedef enum plot_anchor { PLOT_START, PLOT_MIDDLE, PLOT_END } plot_anchor;
@@ -63,14 +63,28 @@ typedef struct plot_font {
 
 /* White.  The title is told by browsers and read to who can't see; drawing it is up to the caller. */
 int plot_canvas_new(plot_canvas **out, double width, double height, const char *title);
+/* Gives it another height, as soon as what is drawn shows which. */
+void plot_canvas_set_height(plot_canvas *canvas, double height);
 void plot_canvas_free(plot_canvas **canvas);
 /* What is drawn from now on is cut at the box; NULL: at the canvas. */
 void plot_clip(plot_canvas *canvas, const plot_box *box);
-/* Joins the points; a point that is not finite breaks the line. */
+/* Joins the points; a point that is not finite breaks the line.  What it encloses can be filled. */
 void plot_line(plot_canvas *canvas, const plot_xy *points, int64_t count, plot_paint paint);
 void plot_rectangle(plot_canvas *canvas, plot_box box, plot_paint paint);
 /* Circles of one radius.  Those without a line take a few bytes each in an SVG file. */
 void plot_dots(plot_canvas *canvas, const plot_xy *centres, int64_t count, double radius, plot_paint paint);
+/* Other shapes that black and white print tells apart, as high as circles of this radius seem. */
+typedef enum plot_shape {
+    PLOT_CIRCLE,
+    PLOT_SQUARE,
+    PLOT_UP, /* a triangle */
+    PLOT_DOWN,
+    PLOT_DIAMOND,
+    PLOT_CROSS,
+    PLOT_PLUS
+} plot_shape;
+void plot_markers(plot_canvas *canvas, const plot_xy *centres, int64_t count, plot_shape shape, double radius,
+                  plot_paint paint);
 /* One line of text whose base line begins, ends or has its middle there.  At most `most` characters are shown: the end
  * of a longer text becomes an ellipsis.  A PNG has letters for Latin-1, and a box for others. */
 void plot_text(plot_canvas *canvas, plot_xy at, const char *text, int most, plot_font font);
@@ -87,10 +101,15 @@ int plot_write(const plot_canvas *canvas, const char *path);
 
 enum { PLOT_TICKS_MOST = 16 };
 
+typedef enum plot_unit { PLOT_PLAIN, PLOT_COUNT, PLOT_SECONDS, PLOT_DOLLARS } plot_unit;
+
 typedef struct plot_axis {
+    plot_unit unit;
+    bool logarithmic;
     double low, high; /* values at the ends */
     double from, to;  /* pixels of the ends */
-    double step;      /* between ticks */
+    double scale;     /* what the numbers of a linear axis count: 60 where seconds are told in minutes */
+    double step;      /* between its ticks, of that */
     int ticks;
     double tick[PLOT_TICKS_MOST];
 } plot_axis;
@@ -100,6 +119,10 @@ typedef struct plot_axis {
 void plot_axis_init(plot_axis *out, double least, double greatest, double from, double to);
 /* The same for counts, whose ticks are whole numbers. */
 void plot_axis_init_whole(plot_axis *out, int64_t least, int64_t greatest, double from, double to);
+/* The same for values of a unit, with ticks such as "10 min", "$0.5", "1,000": logarithmic where they are positive and
+ * differ much, and otherwise so wide that small differences look small. */
+void plot_axis_init_unit(plot_axis *out, plot_unit unit, double least, double greatest, double from, double to);
+/* The pixel of a value; on an axis of a unit, one that is outside lies a little outside. */
 double plot_axis_place(const plot_axis *axis, double value);
 void plot_axis_label(char out[32], const plot_axis *axis, int tick);
 /* Grid, ticks and their labels, the titles of both axes, and the frame. */
@@ -125,5 +148,17 @@ typedef struct plot_entry {
 /* Draws entries below each other in as many columns as need be, and returns the width taken; where they do not fit the
  * box the last one says how many are left out.  With a NULL canvas only measures. */
 double plot_legend(plot_canvas *canvas, const plot_box *box, const plot_entry *entries, int64_t count);
+
+enum { PLOT_SAMPLE = 36 };
+
+/* A legend of entries side by side, in rows of this width, whose samples the caller draws. */
+typedef struct plot_rows {
+    plot_canvas *canvas;
+    double left, right;
+    plot_xy next; /* where the next entry begins, halfway up */
+} plot_rows;
+
+/* Writes the text of an entry; returns where its sample begins, of a width below PLOT_SAMPLE. */
+plot_xy plot_rows_add(plot_rows *rows, const char *text);
 
 #endif

@@ -1,6 +1,7 @@
 /* A canvas as PNG.  Each mark is first drawn as how much of each pixel it covers, by the distance of the pixel from
  * what is drawn; then its colour is laid over what is there.  So ends and overlaps of its parts do not show. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <shoal/error.h>
@@ -17,6 +18,7 @@ typedef struct surface {
     unsigned char *pixels;        /* red, green, blue */
     unsigned char *covered;       /* by the mark that is being drawn */
     int left, top, right, bottom; /* where that may be other than 0 */
+    double *row;                  /* of width + 2: what a row of a filled line has more than the pixel to the left */
 } surface;
 
 /* ---- what is covered --------------------------------------------------------------------------------------------- */
@@ -44,6 +46,11 @@ static void cover(surface *on, int x, int y, double share)
     unsigned char *covered = &on->covered[(size_t)y * (size_t)on->width + (size_t)x];
     const unsigned char value = (unsigned char)(share >= 1 ? 255 : share > 0 ? lrint(share * 255) : 0);
     *covered = value > *covered ? value : *covered;
+}
+
+static plot_xy scaled(plot_xy at)
+{
+    return (plot_xy){at.x * PLOT_SCALE, at.y * PLOT_SCALE};
 }
 
 /* A line with round ends; `reach` is half its width. */
@@ -82,17 +89,61 @@ static void cover_box(surface *on, plot_box box)
                   (fmin(box.right, x + 1) - fmax(box.left, x)) * (fmin(box.bottom, y + 1) - fmax(box.top, y)));
 }
 
-/* Dashes of 5 and gaps of 4 along a line whose start lies `*done` behind the first dash. */
-static void cover_dashes(surface *on, plot_xy a, plot_xy b, double reach, double *done)
+/* Dashes along a line whose start lies `*done` behind the first dash. */
+static void cover_dashes(surface *on, const char *dash, plot_xy a, plot_xy b, double reach, double *done)
 {
-    const double dash = 5 * PLOT_SCALE, period = 9 * PLOT_SCALE, length = hypot(b.x - a.x, b.y - a.y);
-    for (double at = -fmod(*done, period); at < length; at += period) {
-        const double from = fmax(at, 0), to = fmin(at + dash, length);
-        if (from < to)
+    const double length = hypot(b.x - a.x, b.y - a.y);
+    double part[8], period = 0, at;
+    int parts = 0;
+    for (char *end; *dash && parts < 8; dash = end, period += part[parts++])
+        part[parts] = strtod(dash, &end) * PLOT_SCALE;
+    at = -fmod(*done, period);
+    for (int i = 0; at < length; at += part[i], i = (i + 1) % parts) {
+        const double from = fmax(at, 0), to = fmin(at + part[i], length);
+        if (i % 2 == 0 && from < to)
             cover_line(on, (plot_xy){a.x + (b.x - a.x) * from / length, a.y + (b.y - a.y) * from / length},
                        (plot_xy){a.x + (b.x - a.x) * to / length, a.y + (b.y - a.y) * to / length}, reach);
     }
     *done += length;
+}
+
+/* What an edge has to its right in one row of pixels, at `y` between them: all pixels from where it crosses that. */
+static void cross_edge(surface *on, plot_xy a, plot_xy b, double y, double share)
+{
+    if ((a.y <= y) == (b.y <= y))
+        return;
+    const double x = fmin(fmax(a.x + (y - a.y) / (b.y - a.y) * (b.x - a.x), 0), on->width), whole = floor(x);
+    share = a.y < b.y ? share : -share;
+    on->row[(int)whole] += share * (whole + 1 - x);
+    on->row[(int)whole + 1] += share * (x - whole);
+}
+
+/* What a line encloses.  Each part of it is closed. */
+static void cover_inside(surface *on, const plot_mark *mark)
+{
+    enum { LINES = 4 }; /* that are looked at in a row of pixels */
+    plot_box all = {INFINITY, INFINITY, -INFINITY, -INFINITY};
+    for (int64_t i = 0; i < mark->count; i++) { /* NaN is passed over */
+        const plot_xy at = scaled(mark->points[i]);
+        all = (plot_box){fmin(all.left, at.x), fmin(all.top, at.y), fmax(all.right, at.x), fmax(all.bottom, at.y)};
+    }
+    const region r = touch(on, all.left, all.top, all.right, all.bottom);
+    for (int y = r.top; y < r.bottom; y++) {
+        memset(on->row, 0, ((size_t)on->width + 2) * sizeof *on->row);
+        for (int64_t i = 0, first = 0; i < mark->count; i++) {
+            const bool last = i + 1 == mark->count || isnan(mark->points[i + 1].x);
+            const plot_xy a = scaled(mark->points[i]), b = scaled(mark->points[last ? first : i + 1]);
+            for (int line = 0; line < LINES && !isnan(a.x); line++)
+                cross_edge(on, a, b, y + (line + 0.5) / LINES, 1.0 / LINES);
+            first = isnan(a.x) || last ? i + 1 : first;
+        }
+        double share = 0;
+        for (int x = 0; x < r.right; x++) {
+            share += on->row[x];
+            if (x >= r.left)
+                cover(on, x, y, fabs(share));
+        }
+    }
 }
 
 /* ---- colours ----------------------------------------------------------------------------------------------------- */
@@ -134,21 +185,21 @@ static void paint(surface *on, const plot_mark *mark, plot_rgb rgb, double opaci
 
 /* ---- marks ------------------------------------------------------------------------------------------------------- */
 
-static plot_xy scaled(plot_xy at)
-{
-    return (plot_xy){at.x * PLOT_SCALE, at.y * PLOT_SCALE};
-}
-
 static void draw_line(surface *on, const plot_mark *mark)
 {
     const double reach = mark->paint.width * PLOT_SCALE / 2;
     double done = 0;
-    for (int64_t i = 1; i < mark->count; i++) {
+    if (mark->paint.filled) {
+        cover_inside(on, mark);
+        if (mark->paint.fill != mark->paint.line) /* otherwise it is one with its edge, opacity included */
+            paint(on, mark, mark->paint.fill, mark->paint.opacity);
+    }
+    for (int64_t i = 1; i < mark->count && reach > 0; i++) {
         const plot_xy a = scaled(mark->points[i - 1]), b = scaled(mark->points[i]);
         if (isnan(a.x) || isnan(b.x))
             done = 0;
-        else if (mark->paint.dashed)
-            cover_dashes(on, a, b, reach, &done);
+        else if (mark->paint.dash)
+            cover_dashes(on, mark->paint.dash, a, b, reach, &done);
         else
             cover_line(on, a, b, reach);
     }
@@ -287,12 +338,15 @@ int plot_write_png(base_output *output, const char *path, const plot_canvas *can
     int status = base_alloc(&on.pixels, count, 3, "a plot");
     if (status == SHOAL_OK)
         status = base_alloc(&on.covered, count, 1, "a plot");
+    if (status == SHOAL_OK)
+        status = base_alloc(&on.row, (size_t)on.width + 2, sizeof *on.row, "a plot");
     if (status == SHOAL_OK) {
         memset(on.pixels, 255, 3 * count);
         for (int64_t i = 0; i < canvas->marks; i++)
             draw_mark(&on, &canvas->mark[i]);
         status = data_png_write(output, path, &(data_png){on.width, on.height, 3, fill_line, &on});
     }
+    base_free(&on.row);
     base_free(&on.covered);
     base_free(&on.pixels);
     return status;

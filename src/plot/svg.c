@@ -1,6 +1,4 @@
 /* A canvas as SVG. */
-#include "svg.h"
-
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -14,7 +12,9 @@
 
 enum { TITLE_MOST = 400 };
 
-void plot_svg_escape(FILE *file, const char *text, int most)
+/* Text as XML has to have it, at most `most` characters: the end of a longer one becomes an ellipsis, and what can't be
+ * shown '?'. */
+static void write_escaped(FILE *file, const char *text, int most)
 {
     static const char special[] = "&<>\"'", *const escaped[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
     bool cut = plot_text_letters(text) > most, plain;
@@ -57,7 +57,7 @@ static void write_line_style(FILE *file, plot_rgb colour, double width, const pl
 {
     fprintf(file, " stroke=\"#%06x\"", (unsigned)colour);
     write_number(file, " stroke-width=\"", width);
-    fputs(paint->dashed ? "\" stroke-dasharray=\"5 4\"" : "\"", file);
+    fprintf(file, paint->dash ? "\" stroke-dasharray=\"%s\"" : "\"", paint->dash);
 }
 
 static void write_paint(FILE *file, const plot_paint *paint)
@@ -127,7 +127,7 @@ static void write_text(FILE *file, const plot_mark *mark)
     fprintf(file, "\" text-anchor=\"%s\" fill=\"#%06x\"%s%s>", anchors[font->anchor], (unsigned)font->colour,
             font->bold ? " font-weight=\"bold\"" : "",
             font->halo ? " stroke=\"#fff\" stroke-width=\"3\" paint-order=\"stroke\"" : "");
-    plot_svg_escape(file, mark->text, INT_MAX);
+    write_escaped(file, mark->text, INT_MAX);
     fputs("</text>\n", file);
 }
 
@@ -180,7 +180,7 @@ int plot_write_svg(base_output *output, const char *path, const plot_canvas *can
             "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" stroke-linejoin=\"round\" "
             "stroke-linecap=\"round\">\n%s\n<title>",
             canvas->width, canvas->height, canvas->width, canvas->height, DATA_PICTURE_SVG_MARK);
-    plot_svg_escape(file, canvas->title, TITLE_MOST);
+    write_escaped(file, canvas->title, TITLE_MOST);
     fputs("</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", file);
     for (int64_t i = 0; i < canvas->marks && status == SHOAL_OK; i++) {
         plot_mark *mark = &canvas->mark[i];

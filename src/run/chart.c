@@ -31,7 +31,7 @@ static void draw_pick(plot_canvas *canvas, const plot_box *box, const learn_char
 {
     char text[96];
     plot_line(canvas, (plot_xy[]){{at.x, box->top}, {at.x, box->bottom}}, 2,
-              (plot_paint){.line = picked_colour, .width = 1, .dashed = true});
+              (plot_paint){.line = picked_colour, .width = 1, .dash = "5 4"});
     plot_dots(canvas, &at, 1, 6, (plot_paint){.filled = true, .fill = 0xffffff, .line = picked_colour, .width = 2});
     snprintf(text, sizeof text, "%s: %s = %.0f", curve->rule, chart->x_name, curve->picked);
     plot_text(canvas, (plot_xy){(box->left + box->right) / 2, box->top - 10}, text, 48,

@@ -4,8 +4,10 @@
     tests/system/test_plan.py SHOAL
 """
 import json
+import math
 import os
 import re
+import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -213,6 +215,10 @@ def a_picture():
     assert root.tag.endswith("svg")
     text = "".join(root.itertext())
     assert "kmeans" in text and "c7i" in text
+    shoal("plan", "kmeans", *CLOUD, "--machines", "aws:us-east-1/c7i.*", "--deadline", "2d", "--picture", "plan.png")
+    with open("plan.png", "rb") as file:
+        width, height = struct.unpack(">8x8xII", file.read(24))
+    assert (width, height) == (2 * int(root.get("width")), math.ceil(2 * float(root.get("height"))))
 
 
 @apart.test
@@ -311,7 +317,7 @@ WRONG = [(["kmeans", "--rows", "0", "--cols", "3", "-k", "2"], 2, "--rows"),
          (["kmeans", *CLOUD, "--billed", "1h"], 2, "--billed needs the price of a machine"),
          (["kmeans", *CLOUD, "--replace", "5m"], 2, "--losses"), (["kmeans", *CLOUD, "--price", "x"], 2, "--price"),
          (["kmeans", *CLOUD, "--store", "foo://x"], 2, "--store foo://x"),
-         (["kmeans", *CLOUD, "--store", ""], 2, "--store"), (["kmeans", *CLOUD, "--picture", "plan.png"], 2, ".svg"),
+         (["kmeans", *CLOUD, "--store", ""], 2, "--store"), (["kmeans", *CLOUD, "--picture", "plan.pdf"], 2, ".svg"),
          (["kmeans", "no.npy", "--type", "float64", "-k", "2"], 2, "--type"),
          (["kmeans", *CLOUD, "--machines", "aws:"], 2, "--machines aws:"),
          *((["kmeans", *PAPER, *words], 2, words[0])

@@ -19,8 +19,7 @@ static const data_content labels = {.kind = DATA_CONTENT_ARRAY, .type = "int32",
                           centres = {.kind = DATA_CONTENT_ARRAY, .type = "float64", .rank = 2, .columns = 3},
                           result = {.kind = DATA_CONTENT_RESULT, .learner = "kmeans"},
                           model = {.kind = DATA_CONTENT_MODEL, .learner = "kmeans"},
-                          picture = {.kind = DATA_CONTENT_PICTURE}, chart = {.kind = DATA_CONTENT_CHART},
-                          trace = {.kind = DATA_CONTENT_TRACE};
+                          picture = {.kind = DATA_CONTENT_PICTURE}, trace = {.kind = DATA_CONTENT_TRACE};
 
 static void test_names(void **state)
 {
@@ -35,7 +34,6 @@ static void test_names(void **state)
         {&result, {"x.npy", "x.safetensors", "-", "x.txt"}, {"x", "x.svg", ".safetensors"}},
         {&model, {"x.safetensors", "/dev/null"}, {"x", "x.npy", "-"}},
         {&picture, {"x.png", "x.svg", "/dev/null"}, {"x", "x.jpg", "-", "x.svg.gz"}},
-        {&chart, {"x.svg"}, {"x.png", "-"}},
         {&trace, {"x.jsonl", "-", "/dev/stderr"}, {"x.json", "x"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -277,10 +275,8 @@ static void test_others(void **state)
     may_not("p.svg", &picture, "a PNG picture");
     assert_int_equal(data_picture_write(file_path("p.svg"), &sheet), SHOAL_OK);
     may_replace("p.svg", &picture);
-    may_replace("p.svg", &chart);
     write_text("p.svg", "<?xml version='1.0'?>\n<svg xmlns='x'/>\n");
     may_not("p.svg", &picture, "an SVG picture that another program made");
-    may_not("p.svg", &chart, "an SVG picture that another program made");
     write_bytes("p.png", "\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
     may_not("p.png", &picture, "a PNG picture that another program made");
     write_text("p.png", "holiday");

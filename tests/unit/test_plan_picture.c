@@ -1,4 +1,4 @@
-/* src/plan/picture: the Pareto front is that of the definition; the picture is XML whatever the names are,
+/* src/plan/picture.c: the Pareto front is that of the definition; the picture is XML whatever the names are,
  * stays small however many points there are, shows what there is to show, and its labels do not lie on each other. */
 #include <math.h>
 #include <setjmp.h>
@@ -16,8 +16,8 @@
 
 #include "base/memory.h"
 #include "plan/pareto.h"
-#include "plan/picture/picture.h"
-#include "plan/picture/svg.h"
+#include "plan/picture.h"
+#include "plot/plot.h"
 
 static char folder[] = "/tmp/shoal-plan-picture-XXXXXX";
 static char path[64];
@@ -78,7 +78,8 @@ enum { TEXTS_MOST = 400 };
 typedef struct drawing {
     char *bytes;
     long size;
-    int panels, rings, limits, fronts, paths;
+    int panels, rings, limits, fronts;
+    bool ink;              /* the group is drawn in black */
     double ring_x, ring_y; /* of the last */
     int texts;
     struct written {
@@ -97,31 +98,38 @@ static const char *attribute(const char **attributes, const char *name)
     return "";
 }
 
-static double font_size(const char **attributes)
+static bool has(const char **attributes, const char *name, const char *value)
 {
-    const char *size = attribute(attributes, "font-size"), *class = attribute(attributes, "class");
-    return *size ? atof(size) : strcmp(class, "head") == 0 ? 12 : 11;
+    return strcmp(attribute(attributes, name), value) == 0;
+}
+
+/* What it is shows in how it is drawn: frames are grey, a limit has dashes, the front is a wide line without, and a
+ * ring is larger than that of the legend. */
+static void count_shape(drawing *d, const char *name, const char **attributes)
+{
+    const bool line = strcmp(name, "path") == 0, ink = has(attributes, "stroke", "#111111");
+    d->panels += strcmp(name, "rect") == 0 && has(attributes, "stroke", "#555555");
+    d->limits += line && ink && has(attributes, "stroke-dasharray", "5 4");
+    d->fronts += line && ink && has(attributes, "stroke-width", "1.6");
+    if (strcmp(name, "g") == 0)
+        d->ink = ink;
+    if (strcmp(name, "circle") == 0 && d->ink && has(attributes, "r", "8")) {
+        d->rings++;
+        d->ring_x = atof(attribute(attributes, "cx"));
+        d->ring_y = atof(attribute(attributes, "cy"));
+    }
 }
 
 static void opened(void *context, const char *name, const char **attributes)
 {
     drawing *d = context;
-    const char *class = attribute(attributes, "class");
-    d->panels += strncmp(attribute(attributes, "id"), "panel", 5) == 0;
-    d->paths += strcmp(name, "path") == 0;
-    d->limits += strcmp(class, "limit") == 0;
-    d->fronts += strcmp(class, "front") == 0;
-    if (strcmp(class, "ring") == 0 && atof(attribute(attributes, "r")) == 8) {
-        d->rings++;
-        d->ring_x = atof(attribute(attributes, "cx"));
-        d->ring_y = atof(attribute(attributes, "cy"));
-    }
+    count_shape(d, name, attributes);
     d->in_text = strcmp(name, "text") == 0;
     if (!d->in_text)
         return;
     assert_true(d->texts < TEXTS_MOST);
     struct written *w = &d->text[d->texts++];
-    *w = (struct written){.left = atof(attribute(attributes, "x")), .size = font_size(attributes)};
+    *w = (struct written){.left = atof(attribute(attributes, "x")), .size = atof(attribute(attributes, "font-size"))};
     w->middle = atof(attribute(attributes, "y")) - w->size * 0.36;
     w->turned = *attribute(attributes, "transform") != '\0';
     const char *anchor = attribute(attributes, "text-anchor");
@@ -141,7 +149,8 @@ static void closed(void *context, const char *name)
     if (strcmp(name, "text") != 0)
         return;
     struct written *w = &d->text[d->texts - 1];
-    double width = plan_svg_width(w->text, w->size) * 0.9;
+    double width = plot_text_width(w->text, w->size) * 0.93;
+    assert_true(w->size > 0);
     w->left -= w->right * width;
     w->right = w->left + width;
     d->in_text = false;
@@ -466,25 +475,25 @@ static void every_allocation_may_fail(void **state)
 static void axes_have_a_few_round_ticks(void **state)
 {
     (void)state;
-    plan_axis axis;
+    plot_axis axis;
     srand(3);
     for (int trial = 0; trial < 20000; trial++) {
-        plan_unit unit = (plan_unit)(trial % 3);
-        double least = unit == PLAN_UNIT_WORKERS ? 1 + rand() % 2000 : pow(10, rand() % 1000 / 100.0 - 4);
-        double greatest = unit == PLAN_UNIT_WORKERS ? least + rand() % 5000 : least * pow(10, rand() % 500 / 100.0);
+        plot_unit unit = (plot_unit)(PLOT_COUNT + trial % 3);
+        double least = unit == PLOT_COUNT ? 1 + rand() % 2000 : pow(10, rand() % 1000 / 100.0 - 4);
+        double greatest = unit == PLOT_COUNT ? least + rand() % 5000 : least * pow(10, rand() % 500 / 100.0);
         bool upright = rand() % 2;
-        plan_axis_init(&axis, unit, least, greatest, upright ? 352 : 76, upright ? 88 : 358);
+        plot_axis_init_unit(&axis, unit, least, greatest, upright ? 352 : 76, upright ? 88 : 358);
         assert_in_range(axis.ticks, 2, 12);
         assert_true(axis.low < least + 1e-12 * least && axis.high > greatest - 1e-12 * greatest);
         for (int i = 0; i < axis.ticks; i++) {
             char label[32], other[32];
-            plan_axis_label(label, &axis, i);
-            if (!*label || plan_svg_width(label, 11) > 62)
+            plot_axis_label(label, &axis, i);
+            if (!*label || plot_text_width(label, 11) > 62)
                 fail_msg("the label '%s' of an axis from %g to %g", label, least, greatest);
             for (int j = 0; j < i; j++) {
-                plan_axis_label(other, &axis, j);
+                plot_axis_label(other, &axis, j);
                 assert_string_not_equal(label, other);
-                assert_true(fabs(plan_axis_place(&axis, axis.tick[i]) - plan_axis_place(&axis, axis.tick[j])) > 20);
+                assert_true(fabs(plot_axis_place(&axis, axis.tick[i]) - plot_axis_place(&axis, axis.tick[j])) > 20);
             }
         }
     }

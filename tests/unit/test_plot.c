@@ -125,6 +125,55 @@ static void shapes_cover_the_pixels_that_they_should(void **state)
     plot_canvas_free(&canvas);
 }
 
+static void lines_are_filled_and_dashed(void **state)
+{
+    const plot_paint blue = {.filled = true, .fill = 0x0000ff};
+    plot_canvas *canvas = new_canvas(40, 20);
+    (void)state;
+    plot_line(canvas, (plot_xy[]){{2, 2}, {10, 2}, {2, 18}, {NAN, NAN}, {20, 2}, {28, 2}, {28, 10}, {20, 10}}, 8, blue);
+    plot_line(canvas, (plot_xy[]){{10, 15}, {40, 15}}, 2, (plot_paint){.width = 1, .dash = "4 3 1 3"});
+    pixels read = write_png(canvas);
+    assert_int_equal(pixel(&read, 6, 6), 0x0000ff);   /* in the triangle, whose third side is not drawn */
+    assert_int_equal(pixel(&read, 5, 30), 0x0000ff);  /* in its lower corner */
+    assert_int_equal(pixel(&read, 17, 20), 0xffffff); /* beyond that side */
+    assert_int_equal(pixel(&read, 30, 10), 0xffffff); /* between the parts */
+    assert_int_equal(pixel(&read, 55, 19), 0x0000ff); /* the corner of the square */
+    assert_int_equal(pixel(&read, 56, 10), 0xffffff); /* beyond its edge */
+    assert_int_equal(pixel(&read, 24, 30), 0x000000); /* the first dash, from 10 to 14 */
+    assert_int_equal(pixel(&read, 31, 30), 0xffffff); /* a gap, from 14 to 17 */
+    assert_int_equal(pixel(&read, 35, 30), 0x000000); /* the second, from 17 to 18 */
+    assert_int_equal(pixel(&read, 39, 30), 0xffffff); /* the next gap, from 18 to 21 */
+    assert_int_equal(pixel(&read, 46, 30), 0x000000); /* again, from 21 on */
+    free(read.rgb);
+    write_svg(canvas);
+    assert_non_null(strstr(content, "stroke-dasharray=\"4 3 1 3\""));
+    plot_canvas_free(&canvas);
+}
+
+static void markers_differ(void **state)
+{
+    unsigned char *first[PLOT_PLUS + 1];
+    size_t size = 0;
+    (void)state;
+    for (int shape = 0; shape <= PLOT_PLUS; shape++) {
+        plot_canvas *canvas = new_canvas(20, 20);
+        plot_markers(canvas, (plot_xy[]){{10, 10}, {NAN, 3}}, 2, (plot_shape)shape, 6,
+                     (plot_paint){.filled = true, .width = 1});
+        write_svg(canvas);
+        assert_null(strstr(content, "nan"));
+        pixels read = write_png(canvas);
+        size = (size_t)(3 * read.width * read.height);
+        assert_int_equal(pixel(&read, 20, 20), 0x000000);
+        assert_int_equal(pixel(&read, 3, 3), 0xffffff);
+        first[shape] = read.rgb;
+        for (int other = 0; other < shape; other++)
+            assert_memory_not_equal(first[shape], first[other], size);
+        plot_canvas_free(&canvas);
+    }
+    for (int shape = 0; shape <= PLOT_PLUS; shape++)
+        free(first[shape]);
+}
+
 static void nothing_is_drawn_outside_the_clip(void **state)
 {
     plot_canvas *canvas = new_canvas(20, 10);
@@ -348,7 +397,8 @@ static int draw_all(const char *path)
         return status;
     for (int i = 0; i < 80; i++) /* the list of marks grows */
         plot_rectangle(canvas, (plot_box){0, 0, 5, 5}, (plot_paint){.width = 1});
-    plot_line(canvas, (plot_xy[]){{1, 1}, {9, 9}}, 2, (plot_paint){.width = 1, .dashed = true});
+    plot_line(canvas, (plot_xy[]){{1, 1}, {9, 9}}, 2, (plot_paint){.width = 1, .dash = "5 4"});
+    plot_markers(canvas, (plot_xy[]){{3, 3}, {15, 8}}, 2, PLOT_DIAMOND, 2, (plot_paint){.filled = true, .width = 1});
     plot_text(canvas, (plot_xy){5, 5}, "text", 9, (plot_font){.size = 9, .upwards = true});
     plot_raster(canvas, (plot_box){0, 0, 9, 9}, (const unsigned char[4]){0}, 1, 1);
     status = plot_write(canvas, path);
@@ -378,6 +428,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_cover_the_pixels_that_they_should),
+        cmocka_unit_test(lines_are_filled_and_dashed),
+        cmocka_unit_test(markers_differ),
         cmocka_unit_test(nothing_is_drawn_outside_the_clip),
         cmocka_unit_test(text_cannot_break_out),
         cmocka_unit_test(every_letter_is_drawn),

@@ -1,40 +1,45 @@
-/* The plan's picture: what is drawn in which panel, who gets a name, and the file around it.  However many points there
- * are, what is written is bounded: points of a line that fall on the same pixel are one, markers keep a distance, and
- * dots share a grid. */
+/* The plan's picture: what is drawn in which panel, and who gets a name.  However many points there are, what is drawn
+ * is bounded: points of a line that fall on the same pixel are one, markers keep a distance, and dots share a grid. */
 #include "picture.h"
 
+#include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <shoal/error.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/option.h"
 #include "base/text.h"
-#include "data/picture.h"
 #include "plan/units.h"
-#include "plot/svg.h"
-#include "svg.h"
+#include "plot/labels.h"
 
-/* Machines differ by marker and dash, so that a black and white print tells them apart; colours only help.  The paths
- * are of markers whose radius is 1. */
-#define CIRCLE "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z"
-#define SQUARE "M-.88-.88h1.76v1.76h-1.76z"
+/* Machines differ by marker and dash, so that a black and white print tells them apart; colours only help. */
 static const struct style {
-    const char *colour, *dash, *marker;
+    plot_rgb colour;
+    const char *dash;
+    plot_shape shape;
     bool filled;
 } styles[PLAN_STYLES] = {
-    {"#0b4f94", "none", CIRCLE, true},
-    {"#c8500a", "7 3", SQUARE, false},
-    {"#00785a", "2 2.5", "M0-1.15L1 .88H-1z", true},
-    {"#7a3e9d", "9 3 2 3", "M0-1.15L1.15 0 0 1.15-1.15 0z", false},
-    {"#8a6500", "4 2", "M-1-1L1 1M-1 1L1-1", false},
-    {"#b5174b", "12 4", "M0 1.15L1-.88H-1z", true},
-    {"#333333", "6 2 1.5 2 1.5 2", "M-1.15 0H1.15M0-1.15V1.15", false},
-    {"#00808f", "1 2", SQUARE, true},
+    {0x0b4f94, NULL, PLOT_CIRCLE, true},
+    {0xc8500a, "5.4 4.6", PLOT_SQUARE, false},
+    {0x00785a, "0.4 4.1", PLOT_UP, true},
+    {0x7a3e9d, "7.4 4.6 0.4 4.6", PLOT_DIAMOND, false},
+    {0x8a6500, "2.4 3.6", PLOT_CROSS, false},
+    {0xb5174b, "10.4 5.6", PLOT_DOWN, true},
+    {0x333333, "4.4 3.6 0.1 3.4 0.1 3.4", PLOT_PLUS, false},
+    {0x00808f, "0.1 3", PLOT_SQUARE, true},
 };
+
+enum { INK = 0x111111, TITLE_SIZE = 15, BEST_SIZE = 12, SIZE = 11 };
+
+static const plot_paint band_paint = {.filled = true, .fill = 0x999999, .width = 1, .line = 0x999999, .opacity = 0.28},
+                        front_paint = {.width = 1.6, .line = INK}, ring_paint = {.width = 2, .line = INK},
+                        limit_paint = {.width = 1.2, .line = INK, .dash = "5 4"},
+                        other_paint = {.filled = true, .fill = 0x9a9a9a};
+static const double other_radius = 1.2;
 
 /* The points of one machine. */
 typedef struct group {
@@ -49,7 +54,7 @@ enum { OTHER = -1 };
 
 typedef struct sheet {
     const plan_picture *picture;
-    FILE *file;
+    plot_canvas *canvas;
     bool priced;              /* there are panels of cost */
     const plan_point **point; /* that can be drawn, machine by machine */
     int64_t points;
@@ -58,7 +63,7 @@ typedef struct sheet {
     group *group;
     int64_t groups, named;
     const plan_point *best; /* NULL: none */
-    plan_xy *room;          /* for a path through all points */
+    plot_xy *room;          /* for a path through all points */
 } sheet;
 
 /* ---- points, by machine ------------------------------------------------------------------------------------------ */
@@ -139,25 +144,28 @@ static double measured(const plan_point *p, measure what)
 enum { MAP = 2, PANELS = 3 };
 static const struct view {
     const char *title, *x_title, *y_title;
-    plan_unit x_unit, y_unit;
+    plot_unit x_unit, y_unit;
     measure x, y; /* the limits of the interval follow y */
 } views[PANELS] = {
-    {"Time", "workers", "time", PLAN_UNIT_WORKERS, PLAN_UNIT_SECONDS, WORKERS, SECONDS},
-    {"Cost", "workers", "cost", PLAN_UNIT_WORKERS, PLAN_UNIT_DOLLARS, WORKERS, DOLLARS},
-    {"Cost", "time", "cost", PLAN_UNIT_SECONDS, PLAN_UNIT_DOLLARS, SECONDS, DOLLARS},
+    {"Time", "workers", "time", PLOT_COUNT, PLOT_SECONDS, WORKERS, SECONDS},
+    {"Cost", "workers", "cost", PLOT_COUNT, PLOT_DOLLARS, WORKERS, DOLLARS},
+    {"Cost", "time", "cost", PLOT_SECONDS, PLOT_DOLLARS, SECONDS, DOLLARS},
 };
 
+typedef struct panel {
+    plot_axis x, y;
+    plot_labels labels;
+} panel;
+
 /* The limit of a unit that was asked for; 0 for none. */
-static double limit_of(const sheet *s, plan_unit unit)
+static double limit_of(const sheet *s, plot_unit unit)
 {
-    double limit = unit == PLAN_UNIT_SECONDS   ? s->picture->deadline
-                   : unit == PLAN_UNIT_DOLLARS ? s->picture->budget
-                                               : 0;
+    const double limit = unit == PLOT_SECONDS ? s->picture->deadline : unit == PLOT_DOLLARS ? s->picture->budget : 0;
     return limit > 0 ? limit : 0;
 }
 
 /* An axis over all points; a limit or an interval is shown whole unless it lies far from everything else. */
-static void make_axis(plan_axis *out, const sheet *s, plan_unit unit, measure what, bool intervals, double from,
+static void make_axis(plot_axis *out, const sheet *s, plot_unit unit, measure what, bool intervals, double from,
                       double to)
 {
     const double far = 8, limit = limit_of(s, unit);
@@ -178,21 +186,21 @@ static void make_axis(plan_axis *out, const sheet *s, plan_unit unit, measure wh
         least = fmin(least, limit);
         greatest = fmax(greatest, limit);
     }
-    plan_axis_init(out, unit, least, greatest, from, to);
+    plot_axis_init_unit(out, unit, least, greatest, from, to);
 }
 
-static plan_xy place_point(const plan_panel *panel, const plan_point *p, measure x, measure y)
+static plot_xy place_point(const panel *panel, const plan_point *p, measure x, measure y)
 {
-    return (plan_xy){plan_axis_place(&panel->x, measured(p, x)), plan_axis_place(&panel->y, measured(p, y))};
+    return (plot_xy){plot_axis_place(&panel->x, measured(p, x)), plot_axis_place(&panel->y, measured(p, y))};
 }
 
 /* Where points of a group lie, at least so far `apart`; returns how many.  With `front` only those of it. */
-static int64_t place_points(plan_xy *out, const plan_panel *panel, const sheet *s, const group *of, measure x,
-                            measure y, double apart, bool front)
+static int64_t place_points(plot_xy *out, const panel *panel, const sheet *s, const group *of, measure x, measure y,
+                            double apart, bool front)
 {
     int64_t count = 0;
     for (int64_t k = of->start; k < of->start + of->count; k++) {
-        plan_xy at = place_point(panel, s->point[k], x, y);
+        plot_xy at = place_point(panel, s->point[k], x, y);
         bool far = count == 0 || fabs(at.x - out[count - 1].x) >= apart || fabs(at.y - out[count - 1].y) >= apart;
         if ((far || s->point[k] == s->best) && (!front || s->point[k]->front))
             out[count++] = at;
@@ -200,91 +208,118 @@ static int64_t place_points(plan_xy *out, const plan_panel *panel, const sheet *
     return count;
 }
 
-static void draw_interval(const plan_panel *panel, const sheet *s, const group *of, const struct view *view)
+/* A line that labels leave free. */
+static void draw_line(const sheet *s, panel *panel, const plot_xy *points, int64_t count, plot_paint paint)
 {
-    plan_panel own = *panel; /* labels may stand on it */
+    plot_line(s->canvas, points, count, paint);
+    plot_labels_take_line(&panel->labels, points, count);
+}
+
+/* Labels may stand on it. */
+static void draw_interval(const panel *panel, const sheet *s, const group *of, const struct view *view)
+{
     int64_t upper = place_points(s->room, panel, s, of, view->x, view->y + 2, 0.7, false);
     int64_t count = upper + place_points(s->room + upper, panel, s, of, view->x, view->y + 1, 0.7, false);
     for (int64_t i = upper, j = count - 1; i < j; i++, j--) {
-        plan_xy kept = s->room[i];
+        plot_xy kept = s->room[i];
         s->room[i] = s->room[j];
         s->room[j] = kept;
     }
-    plan_panel_path(&own, "band", s->room, count);
+    s->room[count++] = s->room[0];
+    plot_line(s->canvas, s->room, count, band_paint);
 }
 
 /* All points of machines without a name, one dot a place. */
-static void draw_others(plan_panel *panel, const sheet *s, const struct view *view)
+static void draw_others(panel *panel, const sheet *s, const struct view *view)
 {
     int64_t dots = 0;
     for (int64_t g = 0; g < s->groups; g++)
         for (int64_t k = 0; s->group[g].style == OTHER && k < s->group[g].count; k++) {
-            plan_xy at = place_point(panel, s->point[s->group[g].start + k], view->x, view->y);
-            if (plan_panel_take(panel, at))
-                fprintf(panel->file, "%sM%.1f %.1fh0", dots++ ? "" : "<path class=\"other\" d=\"", at.x, at.y);
+            plot_xy at = place_point(panel, s->point[s->group[g].start + k], view->x, view->y);
+            if (plot_labels_take(&panel->labels, at))
+                s->room[dots++] = at;
         }
-    fputs(dots ? "\"/>\n" : "", panel->file);
+    if (dots > 0)
+        plot_dots(s->canvas, s->room, dots, other_radius, other_paint);
 }
 
 /* How a machine's points are drawn. */
 typedef struct manner {
-    const char *line, *markers; /* classes; NULL: no line joins them */
-    double radius, apart;       /* of markers */
-    bool front;                 /* only those of it */
+    double width;         /* of the line that joins them; 0: none */
+    double radius, apart; /* of markers */
+    double opacity;
+    bool front; /* only those of it */
 } manner;
 
-static void draw_group(plan_panel *panel, const sheet *s, const group *of, const struct view *view, manner how)
+static plot_paint line_paint(int style, manner how)
 {
-    char class[32];
+    return (plot_paint){
+        .width = how.width, .line = styles[style].colour, .dash = styles[style].dash, .opacity = how.opacity};
+}
+
+static void draw_markers(const sheet *s, const plot_xy *at, int64_t count, int style, manner how)
+{
+    plot_markers(s->canvas, at, count, styles[style].shape, how.radius,
+                 (plot_paint){.filled = true,
+                              .fill = styles[style].filled ? styles[style].colour : 0xffffff,
+                              .width = 0.45 * how.radius,
+                              .line = styles[style].colour,
+                              .opacity = how.opacity});
+}
+
+static void draw_group(panel *panel, const sheet *s, const group *of, const struct view *view, manner how)
+{
     if (of->style == OTHER)
         return;
-    if (how.line) {
-        snprintf(class, sizeof class, "s%d %s", of->style, how.line);
-        plan_panel_path(panel, class, s->room, place_points(s->room, panel, s, of, view->x, view->y, 0.7, false));
-    }
+    if (how.width > 0)
+        draw_line(s, panel, s->room, place_points(s->room, panel, s, of, view->x, view->y, 0.7, false),
+                  line_paint(of->style, how));
     const int64_t markers = place_points(s->room, panel, s, of, view->x, view->y, how.apart, how.front);
-    fprintf(panel->file, "<g class=\"%s\">", how.markers);
-    for (int64_t i = 0; i < markers; i++)
-        plan_svg_use(panel->file, "m", of->style, s->room[i], how.radius);
-    fputs("</g>\n", panel->file);
+    if (markers > 0)
+        draw_markers(s, s->room, markers, of->style, how);
 }
 
 /* Steps, since between two points of the front nothing is offered. */
-static void draw_front(plan_panel *panel, const sheet *s)
+static void draw_front(panel *panel, const sheet *s)
 {
     int64_t count = 0;
-    double y = panel->top;
+    double y = panel->labels.box.top;
     for (int64_t k = 0; k < s->steps; k++) {
-        plan_xy at = place_point(panel, s->step[k], SECONDS, DOLLARS);
+        plot_xy at = place_point(panel, s->step[k], SECONDS, DOLLARS);
         if (k > 0 && k + 1 < s->steps && fabs(at.x - s->room[count - 1].x) < 0.7 && fabs(at.y - y) < 0.7)
             continue;
-        s->room[count++] = (plan_xy){at.x, y};
+        s->room[count++] = (plot_xy){at.x, y};
         s->room[count++] = at;
         y = at.y;
     }
-    s->room[count++] = (plan_xy){panel->right, y};
-    plan_panel_path(panel, "front", s->room, count);
+    s->room[count++] = (plot_xy){panel->labels.box.right, y};
+    draw_line(s, panel, s->room, count, front_paint);
     for (int64_t g = 0; g < s->groups; g++)
-        draw_group(panel, s, &s->group[g], &views[MAP], (manner){NULL, "marks", 3.6, 7, true});
+        draw_group(panel, s, &s->group[g], &views[MAP], (manner){.radius = 3.6, .apart = 7, .front = true});
 }
 
-static void draw_limit(plan_panel *panel, const sheet *s, bool of_x, bool label)
+/* One that is far away would press the plot into a corner: it is told at that end instead. */
+static void draw_limit(panel *panel, const sheet *s, bool of_x, bool label)
 {
-    const plan_axis *axis = of_x ? &panel->x : &panel->y;
-    double limit = limit_of(s, axis->unit), at = plan_axis_place(axis, limit);
-    char text[PLAN_UNITS_BYTES + 16];
+    const plot_axis *axis = of_x ? &panel->x : &panel->y;
+    const plot_box *box = &panel->labels.box;
+    const double limit = limit_of(s, axis->unit);
     if (limit == 0)
         return;
-    bool is_time = axis->unit == PLAN_UNIT_SECONDS;
-    strcpy(text, is_time ? "deadline " : "budget ");
-    (is_time ? plan_format_duration : plan_format_money)(text + strlen(text), limit);
-    if (label)
-        plan_panel_label_limit(panel, text, of_x, limit);
-    else if (plan_axis_holds(axis, limit))
-        plan_panel_path(panel, "limit",
-                        (plan_xy[]){{of_x ? at : panel->left, of_x ? panel->top : at},
-                                    {of_x ? at : panel->right, of_x ? panel->bottom : at}},
-                        2);
+    const bool is_time = axis->unit == PLOT_SECONDS, below = limit<axis->low, above = limit> axis->high;
+    const double at = above ? axis->to : below ? axis->from : plot_axis_place(axis, limit);
+    if (label) {
+        char asked[PLAN_UNITS_BYTES], text[PLAN_UNITS_BYTES + 16];
+        (is_time ? plan_format_duration : plan_format_money)(asked, limit);
+        snprintf(text, sizeof text, "%s %s%s", is_time ? "deadline" : "budget", asked,
+                 above   ? (of_x ? " →" : " ↑")
+                 : below ? (of_x ? " ←" : " ↓")
+                         : "");
+        plot_labels_along(&panel->labels, text, (plot_font){.size = 10, .colour = INK}, of_x, at);
+    } else if (!above && !below) {
+        const plot_xy across[] = {{box->left, at}, {box->right, at}}, down[] = {{at, box->top}, {at, box->bottom}};
+        draw_line(s, panel, of_x ? down : across, 2, limit_paint);
+    }
 }
 
 /* "64 × c7i.large", "1 worker" */
@@ -295,48 +330,54 @@ static void name_point(char *out, size_t size, const plan_point *p, const char *
     snprintf(out, size, "%s %s%s", workers, *machine ? "× " : p->workers == 1 ? "worker" : "workers", machine);
 }
 
-static void ring_point(plan_panel *panel, plan_xy at)
+static void ring_point(panel *panel, const sheet *s, plot_xy at)
 {
-    fprintf(panel->file, "<circle class=\"ring\" cx=\"%.1f\" cy=\"%.1f\" r=\"8\"/>\n", at.x, at.y);
-    for (double dy = -8; dy <= 8; dy += PLAN_CELL)
-        for (double dx = -8; dx <= 8; dx += PLAN_CELL)
-            plan_panel_take(panel, (plan_xy){at.x + dx, at.y + dy});
+    plot_dots(s->canvas, &at, 1, 8, ring_paint);
+    for (double dy = -8; dy <= 8; dy += PLOT_CELL)
+        plot_labels_take_line(&panel->labels, (plot_xy[]){{at.x - 8, at.y + dy}, {at.x + 8, at.y + dy}}, 2);
 }
 
 /* The best's name, where the legend has where that machine is, and how many workers points of the front have, where
  * there is room to say so. */
-static void label_points(plan_panel *panel, const sheet *s, const struct view *view)
+static void label_points(panel *panel, const sheet *s, const struct view *view)
 {
     const double apart = 22;
-    plan_xy last = {NAN, NAN};
+    plot_xy last = {NAN, NAN};
     char text[160];
     if (s->best) {
         const char *slash = strrchr(s->best->machine, '/');
         name_point(text, 48, s->best, slash ? slash + 1 : s->best->machine);
-        plan_panel_label(panel, text, 11, place_point(panel, s->best, view->x, view->y), false);
+        plot_labels_near(&panel->labels, text, (plot_font){.size = SIZE, .bold = true, .colour = INK},
+                         place_point(panel, s->best, view->x, view->y), false);
     }
     for (int64_t k = 0; view == &views[MAP] && k < s->steps; k++) {
-        plan_xy at = place_point(panel, s->step[k], SECONDS, DOLLARS);
+        plot_xy at = place_point(panel, s->step[k], SECONDS, DOLLARS);
         if (s->step[k] == s->best || (fabs(at.x - last.x) < apart && fabs(at.y - last.y) < apart))
             continue;
         base_format_count(text, sizeof text, s->step[k]->workers);
-        plan_panel_label(panel, text, 9, at, true);
+        plot_labels_near(&panel->labels, text, (plot_font){.size = 9, .colour = INK}, at, true);
         last = at;
     }
 }
 
+static const manner plain = {.width = 1.6, .radius = 3, .apart = 13},
+                    faint = {.width = 0.8, .radius = 2, .apart = 5, .opacity = 0.5};
+
 static void draw_panel(const sheet *s, int what, double top, double bottom)
 {
-    static const manner plain = {"line", "marks", 3, 13, false}, faint = {"line faint", "marks faint", 2, 5, false};
     const struct view *view = &views[what];
     const double left = 76 + 362 * what, right = left + (s->priced ? 282 : 560);
-    plan_panel panel = {.file = s->file, .left = left, .top = top, .right = right, .bottom = bottom};
+    panel panel = {.labels = {.canvas = s->canvas, .box = {left, top, right, bottom}}};
+    const plot_box *box = &panel.labels.box;
     make_axis(&panel.x, s, view->x_unit, view->x, false, left, right);
     make_axis(&panel.y, s, view->y_unit, view->y, what != MAP, bottom, top);
     char title[80];
     const char *counted = s->picture->counted && view->x == WORKERS ? s->picture->counted : view->x_title;
     snprintf(title, sizeof title, "%s against %s", view->title, counted);
-    plan_panel_open(&panel, what + 1, title, counted, view->y_title);
+    plot_text(s->canvas, (plot_xy){(left + right) / 2, top - 10}, title, 80,
+              (plot_font){.size = 12, .anchor = PLOT_MIDDLE, .bold = true, .colour = INK});
+    plot_frame(s->canvas, box, &panel.x, &panel.y, counted, view->y_title);
+    plot_clip(s->canvas, box);
     for (int64_t g = 0; what != MAP && g < s->groups; g++)
         if (s->group[g].interval)
             draw_interval(&panel, s, &s->group[g], view);
@@ -346,65 +387,60 @@ static void draw_panel(const sheet *s, int what, double top, double bottom)
     if (what == MAP)
         draw_front(&panel, s);
     if (s->best)
-        ring_point(&panel, place_point(&panel, s->best, view->x, view->y));
+        ring_point(&panel, s, place_point(&panel, s->best, view->x, view->y));
     for (int pass = 0; pass < 4; pass++) /* labels know all lines */
         draw_limit(&panel, s, pass % 2, pass / 2);
     label_points(&panel, s, view);
-    plan_panel_close(&panel);
+    plot_clip(s->canvas, NULL);
 }
 
 /* ---- legend ------------------------------------------------------------------------------------------------------ */
 
-enum { NAME_SHOWN = 40, ROW = 19, SAMPLE = 36 };
+enum { MARGIN = 16 };
 
-typedef struct legend {
-    FILE *file; /* NULL: only measured */
-    double x, y, width;
-} legend;
-
-/* `sample` is drawn from the left of the middle. */
-static void add_entry(legend *l, const char *sample, const char *text)
+static void add_machine(plot_rows *l, const sheet *s, const group *of)
 {
-    double wide = SAMPLE + fmin(plan_svg_width(text, 11), NAME_SHOWN * 11 * 0.62);
-    if (l->x > 16 && l->x + wide > l->width - 16) {
-        l->x = 16;
-        l->y += ROW;
-    }
-    if (l->file) {
-        fprintf(l->file, "<g transform=\"translate(%.1f %.1f)\">%s</g>", l->x, l->y, sample);
-        plan_svg_text(l->file, "", (plan_xy){l->x + SAMPLE, l->y + 4}, text, NAME_SHOWN);
-    }
-    l->x += wide + 18;
+    const char *machine = s->point[of->start]->machine;
+    if (of->style == OTHER || !*machine)
+        return;
+    const plot_xy at = plot_rows_add(l, machine);
+    plot_line(s->canvas, (plot_xy[]){at, {at.x + 30, at.y}}, 2, line_paint(of->style, plain));
+    draw_markers(s, &(plot_xy){at.x + 15, at.y}, 1, of->style, (manner){.radius = 3.4});
 }
 
 /* From `top` on, in rows of this width; returns where it ends. */
-static double draw_legend(const sheet *s, FILE *file, double top, double width)
+static double draw_legend(const sheet *s, double top, double width)
 {
-    legend l = {file, 16, top, width};
+    plot_rows l = {s->canvas, MARGIN, width - MARGIN, {MARGIN, top}};
     bool interval = false;
+    plot_xy at;
     for (int64_t g = 0; g < s->groups; g++) {
-        char sample[128];
-        const char *machine = s->point[s->group[g].start]->machine;
-        snprintf(sample, sizeof sample,
-                 "<path class=\"line s%d\" d=\"M0 0h30\"/><use href=\"#m%d\" transform=\"translate(15) scale(3.4)\"/>",
-                 s->group[g].style, s->group[g].style);
-        if (s->group[g].style != OTHER && *machine)
-            add_entry(&l, sample, machine);
+        add_machine(&l, s, &s->group[g]);
         interval = interval || s->group[g].interval;
     }
-    if (s->named < s->groups)
-        add_entry(&l, "<path class=\"other\" d=\"M9 0h0m7-3h0m6 4h0\"/>", "other machines");
-    if (interval)
-        add_entry(&l, "<path class=\"band\" d=\"M0-5h30v10h-30z\"/>",
-                  s->groups > 2 ? "90% of runs of the best's machine" : "90% of runs");
-    if (s->priced)
-        add_entry(&l, "<path class=\"front\" d=\"M0-5h14v9h16\"/>", "Pareto front (with workers)");
-    if (s->best)
-        add_entry(&l, "<circle class=\"ring\" cx=\"16\" cy=\"0\" r=\"6.5\"/>", "best");
-    return l.y + (l.x > 16 ? ROW / 2.0 : 0);
+    if (s->named < s->groups) {
+        at = plot_rows_add(&l, "other machines");
+        plot_dots(s->canvas, (plot_xy[]){{at.x + 9, at.y}, {at.x + 16, at.y - 3}, {at.x + 22, at.y + 1}}, 3,
+                  other_radius, other_paint);
+    }
+    if (interval) {
+        at = plot_rows_add(&l, s->groups > 2 ? "90% of runs of the best's machine" : "90% of runs");
+        plot_rectangle(s->canvas, (plot_box){at.x, at.y - 5, at.x + 30, at.y + 5}, band_paint);
+    }
+    if (s->priced) {
+        at = plot_rows_add(&l, "Pareto front (with workers)");
+        const double step = at.x + 14;
+        plot_line(s->canvas, (plot_xy[]){{at.x, at.y - 5}, {step, at.y - 5}, {step, at.y + 4}, {at.x + 30, at.y + 4}},
+                  4, front_paint);
+    }
+    if (s->best) {
+        at = plot_rows_add(&l, "best");
+        plot_dots(s->canvas, &(plot_xy){at.x + 16, at.y}, 1, 6.5, ring_paint);
+    }
+    return l.next.y;
 }
 
-/* ---- the file ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 /* "Best: 64 × c7i.large, 12 min, $3.40: cheapest that meets the deadline of 2 h" */
 static int describe_best(char **out, const sheet *s)
@@ -420,60 +456,35 @@ static int describe_best(char **out, const sheet *s)
                        *why ? ": " : "", why);
 }
 
-static void write_styles(const sheet *s)
+static int draw(sheet *s)
 {
-    fputs("<style>.head{font-size:12px}.head,.name{font-weight:bold}.grid{stroke:#e2e2e2}.frame{fill:none;stroke:#555}"
-          ".line{fill:none;stroke-width:1.6}.faint{stroke-width:.8;opacity:.5}.veil{fill:#fff;fill-opacity:.75}"
-          ".band{fill:#999;stroke:#999;fill-opacity:.28;stroke-opacity:.28}.lead{stroke:#111;stroke-width:.8}"
-          ".limit{stroke:#111;stroke-width:1.2;stroke-dasharray:5 4}.front{stroke:#111;stroke-width:1.6;fill:none}"
-          ".ring{stroke:#111;stroke-width:2;fill:none}"
-          ".other{stroke:#9a9a9a;stroke-width:2.4;stroke-linecap:round}",
-          s->file);
-    for (int i = 0; i < s->named; i++)
-        fprintf(s->file, ".s%d{stroke:%s;stroke-dasharray:%s}", i, styles[i].colour, styles[i].dash);
-    fputs("</style>\n<defs>", s->file);
-    for (int i = 0; i < s->named; i++)
-        fprintf(s->file, "<path id=\"m%d\" d=\"%s\" fill=\"%s\" stroke=\"%s\" stroke-width=\".45\"/>", i,
-                styles[i].marker, styles[i].filled ? styles[i].colour : "#fff", styles[i].colour);
-    fputs("</defs>\n", s->file);
-}
-
-static int write_svg(const sheet *s)
-{
-    static const double top = 88, bottom = 352, legend_top = 408;
-    const double width = s->priced ? 1100 : 660, height = draw_legend(s, NULL, legend_top, width) + 12;
+    static const double top = 88, bottom = 352, legend_top = 412;
+    const double width = s->priced ? 1100 : 660;
     const char *title = s->picture->title ? s->picture->title : "";
-    char *best = NULL;
+    char *best = NULL, *told = NULL;
     int status = describe_best(&best, s);
-    if (status < 0)
-        return status;
-    fprintf(s->file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" role=\"img\" "
-            "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"11\" fill=\"#111\">\n"
-            "%s\n<title>",
-            width, height, width, height, DATA_PICTURE_SVG_MARK);
-    plot_svg_escape(s->file, title, 400);
-    fputs("</title>\n<desc>", s->file);
-    plot_svg_escape(s->file, best, 400);
-    fputs("</desc>\n", s->file);
-    write_styles(s);
-    fprintf(s->file, "<rect width=\"%g\" height=\"%g\" fill=\"#fff\"/>\n", width, height);
-    plan_svg_text(s->file, "font-size=\"15\" font-weight=\"bold\"", (plan_xy){16, 27}, title,
-                  (int)((width - 32) / (15 * 0.62)));
-    plan_svg_text(s->file, "font-size=\"12\"", (plan_xy){16, 48}, best, (int)((width - 32) / (12 * 0.58)));
-    for (int what = 0; what < (s->priced ? PANELS : 1); what++)
-        draw_panel(s, what, top, bottom);
-    draw_legend(s, s->file, legend_top, width);
-    fputs("</svg>\n", s->file);
+    if (status == SHOAL_OK)
+        status = base_format(&told, "%s. %s", title, best);
+    if (status == SHOAL_OK)
+        status = plot_canvas_new(&s->canvas, width, legend_top, told);
+    if (status == SHOAL_OK) {
+        plot_text(s->canvas, (plot_xy){MARGIN, 27}, title, (int)((width - 2 * MARGIN) / (TITLE_SIZE * 0.62)),
+                  (plot_font){.size = TITLE_SIZE, .bold = true, .colour = INK});
+        plot_text(s->canvas, (plot_xy){MARGIN, 48}, best, (int)((width - 2 * MARGIN) / (BEST_SIZE * 0.58)),
+                  (plot_font){.size = BEST_SIZE, .colour = INK});
+        for (int what = 0; what < (s->priced ? PANELS : 1); what++)
+            draw_panel(s, what, top, bottom);
+        plot_canvas_set_height(s->canvas, draw_legend(s, legend_top, width) + 21);
+    }
     base_free(&best);
-    return SHOAL_OK;
+    base_free(&told);
+    return status;
 }
 
 int plan_picture_write(const char *path, const plan_picture *picture)
 {
     sheet s = {.picture = picture};
     const size_t points = (size_t)picture->points;
-    base_output *output = NULL;
     int status = base_alloc(&s.point, 2 * points, sizeof *s.point, "the points of a picture");
     if (status == SHOAL_OK)
         status = base_alloc(&s.group, points, sizeof *s.group, "the machines of a plan");
@@ -483,17 +494,14 @@ int plan_picture_write(const char *path, const plan_picture *picture)
         s.step = s.point + points;
         status = sort_points(&s);
     }
-    if (status == SHOAL_OK)
-        status = base_output_open(&output, path);
     if (status == SHOAL_OK) {
-        s.file = base_output_stream(output);
-        locale_t before = uselocale(base_plain_locale()); /* coordinates have points */
-        status = write_svg(&s);
+        locale_t before = uselocale(base_plain_locale()); /* numbers of axes have points */
+        status = draw(&s);
         uselocale(before);
     }
     if (status == SHOAL_OK)
-        status = base_output_commit(&output);
-    base_output_discard(&output);
+        status = plot_write(s.canvas, path);
+    plot_canvas_free(&s.canvas);
     base_free(&s.point);
     base_free(&s.group);
     base_free(&s.room);

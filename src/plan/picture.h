@@ -1,5 +1,5 @@
-/* A plan as a picture for people, an SVG file: time against workers, cost against workers, and the map of cost and
- * time with the Pareto front drawn.  Readable in black and white: machines differ by marker and dash, never by
+/* A plan as a picture for people, SVG or PNG by its ending: time against workers, cost against workers, and the map of
+ * cost and time with the Pareto front drawn.  Readable in black and white: machines differ by marker and dash, never by
  * colour alone; the best is ringed and named. */
 #ifndef PLAN_PICTURE_H
 #define PLAN_PICTURE_H
