@@ -50,6 +50,24 @@ static int upload_missing(shoal_outcome *outcome, const shoal_job *about)
     return status;
 }
 
+/* Blobs come from the machine where the job was submitted, so that workers would wait for missing ones in vain.  Each
+ * row names another (blob_of in learn/face.h). */
+static int check_blobs(const shoal_outcome *outcome, const shoal_job *about)
+{
+    const run_jobs *jobs = &outcome->jobs;
+    job_spec *spec = NULL;
+    int64_t count = 0;
+    int status = outcome->face->blob_of ? run_kept_spec(&spec, jobs, about->id, about->spec) : SHOAL_OK;
+    if (spec && spec->from && !*spec->from && (count = count_below(jobs, about->id, "from")) < about->shape.rows)
+        status = count < 0 ? SHOAL_AGAIN
+                           : shoal_fail(SHOAL_ABSENT,
+                                        "job %s has %" PRId64 " of %" PRId64 " blobs that were to be uploaded: if who "
+                                        "submitted it was killed meanwhile, remove it and submit it again",
+                                        about->id, count, about->shape.rows);
+    job_spec_free(&spec);
+    return status;
+}
+
 /* ---- the request ------------------------------------------------------------------------------------------------- */
 
 /* What is about workers that are started here means nothing where none are. */
@@ -191,6 +209,8 @@ static int go_on_with_job(shoal_outcome *outcome, const shoal_job *about)
         status = shoal_job_resume(outcome->jobs.store, about->id, run_jobs_deadline(&outcome->jobs));
     if (status == SHOAL_OK && !done)
         status = upload_missing(outcome, about);
+    if (status == SHOAL_OK && !done)
+        status = check_blobs(outcome, about);
     if (status == SHOAL_OK)
         status = run_resumed(outcome);
     if (status < 0 || outcome->away.detached)

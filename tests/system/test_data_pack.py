@@ -418,6 +418,21 @@ def a_run_that_was_killed_resumes():
 
 
 @apart.test
+def pictures_that_were_not_uploaded_are_missed():
+    """As after the death of who submitted the job: nobody waits for pictures that will not come."""
+    trees = photographs(8)
+    pack(trees, "out", "--workers", "ssh:nowhere", "--ssh", "false", "--patience", "1", "--store", "jobs", code=3,
+         says=["nowhere: can't be reached"])
+    job = next(word for word in run("job", "list", "--store", "jobs").stdout.split() if word.startswith("pack-"))
+    below = f"dir:jobs/jobs/{job}/from/"
+    names = run("store", "ls", below).stdout.split()
+    assert len(names) == 8, names
+    assert run("store", "rm", f"{below}{names[0]}").returncode == 0
+    done = run("job", "resume", job, "--store", "jobs", "--workers", "1")
+    assert done.returncode == 1 and "has 7 of 8 blobs that were to be uploaded" in done.stderr, done.stderr
+
+
+@apart.test
 def workers_on_azure_may_be_killed():
     if not azurite.PROGRAM:
         raise apart.Skipped("azurite is not installed (./dev deps test)")
