@@ -127,6 +127,8 @@ static void cover_inside(surface *on, const plot_mark *mark)
         const plot_xy at = scaled(mark->points[i]);
         all = (plot_box){fmin(all.left, at.x), fmin(all.top, at.y), fmax(all.right, at.x), fmax(all.bottom, at.y)};
     }
+    if (!(all.left <= all.right)) /* there is nothing */
+        return;
     const region r = touch(on, all.left, all.top, all.right, all.bottom);
     for (int y = r.top; y < r.bottom; y++) {
         memset(on->row, 0, ((size_t)on->width + 2) * sizeof *on->row);

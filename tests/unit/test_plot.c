@@ -245,6 +245,9 @@ static void what_is_not_finite_is_left_out(void **state)
     plot_rectangle(canvas, (plot_box){NAN, 0, 10, 10}, dot);
     plot_rectangle(canvas, (plot_box){10, 0, 0, 10}, dot);
     plot_line(canvas, NULL, 0, line);
+    plot_line(canvas, NULL, 0, dot);
+    plot_line(canvas, (plot_xy[]){{NAN, 1}, {1, INFINITY}}, 2, dot);
+    plot_markers(canvas, NULL, 0, PLOT_UP, 3, dot);
     write_svg(canvas);
     assert_null(strstr(content, "nan"));
     assert_null(strstr(content, "inf"));
