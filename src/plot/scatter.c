@@ -41,7 +41,7 @@ static bool is_drawn(const plot_scatter *what, int64_t i)
 
 static double coordinate(const plot_scatter *what, int64_t i, int axis)
 {
-    return what->offset[axis] + what->factor[axis] * (double)what->places[2 * i + axis];
+    return what->offset[axis] + what->factor[axis] * what->places[2 * i + axis];
 }
 
 static plot_xy on_canvas(const scatter *in, double x, double y)

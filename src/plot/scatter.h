@@ -6,7 +6,7 @@
 #include "plot.h"
 
 typedef struct plot_scatter {
-    const float *places;  /* two numbers a point */
+    const double *places; /* two numbers a point */
     const int32_t *group; /* of each, below `groups`; others are not drawn */
     int64_t count, groups;
     /* Along each axis, a point lies at offset + factor * number. */

@@ -42,7 +42,7 @@ static void lay_out(shoal_layout *layout, const plane_model *model)
     *layout = (shoal_layout){.cells = 1, .carry_from = -1};
     layout->cell[PLANE_CELL] =
         model->sample > 0 ? (shoal_cell){"sample", SHOAL_CELL_RECORD, 0, (size_t)model->columns * sizeof(double), false}
-                          : (shoal_cell){"places", SHOAL_CELL_ROW, 0, 2 * sizeof(float), false};
+                          : (shoal_cell){"places", SHOAL_CELL_ROW, 0, 2 * sizeof(double), false};
 }
 
 static int new_round(shoal_round **out, const plane_model *header)
@@ -66,7 +66,6 @@ static int64_t choose_sample(const shoal_shape *shape)
 static int start_plane(shoal_round **out, const void *untyped, const shoal_shape *shape)
 {
     plane_model header = {.wanted = *(const run_plane_wanted *)untyped, .columns = shape->columns};
-    memcpy(header.origin, header.wanted.origin, sizeof header.origin);
     if (!is_of_columns(&header))
         header.sample = choose_sample(shape);
     return new_round(out, &header);
@@ -178,13 +177,13 @@ static int map_plane(shoal_partial *partial, const shoal_round *round, const voi
     double *row = scratch->memory;
     if (model->sample > 0)
         return take_sample(partial, model, kernel, grain, row);
-    float *out = shoal_partial_row(partial, PLANE_CELL, grain->first_row);
+    double *out = shoal_partial_row(partial, PLANE_CELL, grain->first_row);
     for (int64_t i = 0; i < grain->rows; i++) {
         double place[2];
         read_row(row, model, kernel, grain, i);
         place_row(place, model, kernel, row);
         for (int k = 0; k < 2; k++)
-            out[2 * i + k] = (float)((place[k] - model->origin[k]) * model->wanted.scale);
+            out[2 * i + k] = place[k] - model->origin[k];
     }
     return SHOAL_OK;
 }
@@ -226,7 +225,7 @@ static int make_result(shoal_result **out, const plane_model *model, shoal_parti
     const int64_t both[2] = {2, model->columns};
     int status = shoal_result_new(out);
     if (status == SHOAL_OK)
-        status = shoal_result_take_table(*out, "places", SHOAL_FLOAT32, merged, PLANE_CELL, shape->rows, 2);
+        status = shoal_result_take_table(*out, "places", SHOAL_FLOAT64, merged, PLANE_CELL, shape->rows, 2);
     if (status == SHOAL_OK && !is_of_columns(model)) {
         double *direction = shoal_result_add(*out, "directions", SHOAL_FLOAT64, 2, both);
         status = direction ? SHOAL_OK : SHOAL_MEMORY;
@@ -281,10 +280,7 @@ int run_plane_find(run_plane *out, const shoal_outcome *outcome, const run_plane
                                        .kernel = place->kernel,
                                        .memory = outcome->request->reading.memory,
                                        .ranks = run_ranks()};
-    *out = (run_plane){.wanted = *wanted,
-                       .origin = {wanted->origin[0], wanted->origin[1]},
-                       .rows = outcome->rows,
-                       .columns = outcome->columns};
+    *out = (run_plane){.wanted = *wanted, .rows = outcome->rows, .columns = outcome->columns};
     int status =
         run_ranks_settled(shoal_run(&out->result, NULL, &plane_algorithm, wanted, outcome->data, NULL, &options));
     if (status < 0)

@@ -18,15 +18,13 @@ enum { RUN_PLANE_SAMPLE = 20000, RUN_PLANE_VALUES = 1 << 22 };
 
 typedef struct run_plane_wanted {
     int64_t column[2]; /* from 0; both -1: principal components */
-    double origin[2];  /* of columns: a place near the rows, from which places count, so that float32 is enough */
-    double scale;      /* that float32 holds places by: a power of two */
     bool unit;         /* rows are brought to length 1 first: they count by their direction alone */
 } run_plane_wanted;
 
 typedef struct run_plane {
     run_plane_wanted wanted;
-    double origin[2];    /* what the places count from */
-    const float *places; /* of each row, two numbers, times the scale; NULL on ranks other than the first */
+    double origin[2];     /* of principal components: the mean, from which places count */
+    const double *places; /* of each row, two numbers; NULL on ranks other than the first */
     int64_t rows, columns, sampled;
     const double *direction; /* of principal components, 2 x columns; NULL otherwise */
     double share[2];         /* of the variance in them */

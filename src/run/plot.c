@@ -66,26 +66,12 @@ int run_plot_prepare(const shoal_outcome *outcome, const run_plot_settings *sett
 
 /* ---- the plane --------------------------------------------------------------------------------------------------- */
 
-/* 1 but for rows of extreme values, as the centres show. */
-static double choose_scale(const learn_plot *shown, int64_t columns)
-{
-    const double least = 1e-20, most = 1e20;
-    double greatest = 0;
-    int exponent;
-    for (int64_t i = 0; i < shown->groups * columns; i++)
-        greatest = fmax(greatest, fabs(shown->centres[i]));
-    frexp(greatest, &exponent);
-    return shown->unit || greatest == 0 || (greatest > least && greatest < most) ? 1 : ldexp(1, -exponent);
-}
-
 int run_plot_make(run_plotted *out, const shoal_outcome *outcome, const run_plot_settings *settings,
                   const learn_plot *shown)
 {
-    run_plane_wanted wanted = {.scale = choose_scale(shown, outcome->columns), .unit = shown->unit};
+    run_plane_wanted wanted = {.unit = shown->unit};
     *out = (run_plotted){.shown = *shown};
     int status = find_columns(wanted.column, outcome, settings);
-    for (int k = 0; k < 2 && wanted.column[k] >= 0; k++)
-        wanted.origin[k] = shown->centres[wanted.column[k]];
     return status == SHOAL_OK ? run_plane_find(&out->plane, outcome, &wanted) : status;
 }
 
@@ -110,16 +96,15 @@ static int name_axis(char **out, const run_plane *plane, const shoal_outcome *ou
     return name ? base_format(out, "%s%s", name, unit) : base_format(out, "column %" PRId64 "%s", column + 1, unit);
 }
 
-/* Places count from the origin, in the units that the learner saw; axes of columns show those of the data, and
- * components are 0 at the mean. */
+/* Places are in the units that the learner saw; axes of columns show those of the data, and components are 0 at the
+ * mean. */
 static void set_units(plot_scatter *to, const run_plane *plane, const shoal_outcome *outcome, int axis)
 {
     const learn_schema *schema = &outcome->columns_used.schema;
     const int64_t column = plane->wanted.column[axis];
     const bool scaled = column >= 0 && schema->mean && !plane->wanted.unit;
-    const double unit = scaled ? schema->scale[column] : 1;
-    to->factor[axis] = unit / plane->wanted.scale;
-    to->offset[axis] = column < 0 ? 0 : plane->origin[axis] * unit + (scaled ? schema->mean[column] : 0);
+    to->factor[axis] = scaled ? schema->scale[column] : 1;
+    to->offset[axis] = scaled ? schema->mean[column] : 0;
 }
 
 static void place_centres(plot_xy *out, const plot_scatter *in, const run_plotted *plotted)
@@ -129,7 +114,7 @@ static void place_centres(plot_xy *out, const plot_scatter *in, const run_plotte
         double at[2];
         run_plane_place(at, plane, plotted->shown.centres + g * plane->columns);
         for (int k = 0; k < 2; k++)
-            at[k] = in->offset[k] + in->factor[k] * plane->wanted.scale * (at[k] - plane->origin[k]);
+            at[k] = in->offset[k] + in->factor[k] * (at[k] - plane->origin[k]);
         out[g] = (plot_xy){at[0], at[1]};
     }
 }

@@ -176,6 +176,18 @@ def extreme_values_are_drawn():
 
 
 @apart.test
+def extreme_values_around_zero_are_drawn():
+    """Their centre says nothing of how far apart they are."""
+    X = blobs(columns=3)
+    X = np.concatenate([X, -X])
+    for scale in (1e100, 1e-100):
+        np.save("x.npy", X * scale)
+        shoal("kmeans", "x.npy", "-k", 1, "--plot", "p.svg", "--plot-columns", "1,2")
+        plot = Plot("p.svg")
+        assert plot.near(plot.dots[COLOURS[0]], X[:, :2] * scale), scale
+
+
+@apart.test
 def rows_that_were_left_out_are_not_drawn():
     X = blobs(columns=2)
     X[::50, 1] = np.nan

@@ -20,11 +20,11 @@ enum { MANY = PLOT_SCATTER_MARKS + 1 };
 static const plot_xy two_centres[2] = {{1, 10}, {3, 30}};
 
 /* Points on a line from (0, 0), one apart, in groups by turns. */
-static plot_scatter line_of(float *places, int32_t *group, int64_t count)
+static plot_scatter line_of(double *places, int32_t *group, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        places[2 * i] = (float)i;
-        places[2 * i + 1] = (float)i;
+        places[2 * i] = (double)i;
+        places[2 * i + 1] = (double)i;
         group[i] = (int32_t)(i % 2);
     }
     return (plot_scatter){.places = places,
@@ -63,7 +63,7 @@ static bool has_text(const plot_canvas *canvas, const char *text)
 
 static void few_points_are_dots(void **state)
 {
-    float places[10];
+    double places[10];
     int32_t group[5];
     plot_scatter what = line_of(places, group, 5);
     (void)state;
@@ -87,12 +87,12 @@ static void few_points_are_dots(void **state)
 
 static void many_points_are_a_density_of_their_mean_colours(void **state)
 {
-    static float places[2 * MANY];
+    static double places[2 * MANY];
     static int32_t group[MANY];
     plot_scatter what = line_of(places, group, MANY);
     (void)state;
     for (int64_t i = 0; i < MANY; i++) { /* three places: only group 0, only group 1, both alike */
-        places[2 * i] = (float)(i % 3);
+        places[2 * i] = (double)(i % 3);
         places[2 * i + 1] = 1;
         group[i] = i % 3 == 2 ? (int32_t)(i / 3 % 2) : (int32_t)(i % 3);
     }
@@ -124,7 +124,7 @@ static void many_points_are_a_density_of_their_mean_colours(void **state)
 
 static void points_and_centres_that_are_nowhere_are_left_out(void **state)
 {
-    float places[8];
+    double places[8];
     int32_t group[4];
     const plot_xy centres[2] = {{NAN, 1}, {INFINITY, 2}};
     plot_scatter what = line_of(places, group, 4);
@@ -147,7 +147,7 @@ static void points_and_centres_that_are_nowhere_are_left_out(void **state)
 static void many_groups_have_no_legend_and_no_numbers(void **state)
 {
     enum { GROUPS = 150 };
-    static float places[2 * GROUPS];
+    static double places[2 * GROUPS];
     static int32_t group[GROUPS];
     static plot_xy centres[GROUPS];
     plot_scatter what = line_of(places, group, GROUPS);
@@ -171,7 +171,7 @@ static void many_groups_have_no_legend_and_no_numbers(void **state)
 
 static void memory_that_is_not_there_is_told(void **state)
 {
-    static float places[2 * MANY];
+    static double places[2 * MANY];
     static int32_t group[MANY];
     (void)state;
     for (int64_t count = 10; count <= MANY; count += MANY - 10) {
