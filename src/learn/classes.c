@@ -233,8 +233,8 @@ int learn_scan_read(learn_scanned *out, const shoal_partial *merged, const shoal
     }
     if (labels < 2)
         return shoal_fail(SHOAL_INVALID,
-                          "column %" PRId64 ", the target, is %g in every row; at least two classes are needed",
-                          target + 1, labels > 0 ? out->label[0] : NAN);
+                          "column %" PRId64 ", the target, is the same in every row; at least two classes are needed",
+                          target + 1);
     out->classes = labels;
     out->greatest = shoal_max_value(shoal_partial_values_const(merged, LEARN_SCAN_GREATEST)[0]);
     return SHOAL_OK;

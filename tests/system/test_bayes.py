@@ -186,7 +186,7 @@ def wrong_input_is_told():
     np.save("three.npy", np.ones((4, 3)))
     np.save("none.npy", np.array([1.0, 1, 0, 0]))
     np.save("many.npy", np.c_[np.arange(1001.0), np.arange(1001.0)])
-    refuses(1, "column 2, the target, is 5 in every row; at least two classes are needed", "one.npy")
+    refuses(1, "column 2, the target, is the same in every row; at least two classes are needed", "one.npy")
     refuses(1, "1 value is missing, the first in row 2, column 1; --missing mean fills in the mean of the column, "
             "--missing drop leaves out such rows", "bad.npy")
     refuses(1, "column 2, the target, has more than 1000 different values; choose another with --target",

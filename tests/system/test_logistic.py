@@ -476,7 +476,7 @@ def wrong_input_is_told():
     bad[40, 1] = np.nan
     bad[50, 0] = np.inf
     refuses(1, "1 value is missing, the first in row 41, column 2; --missing mean fills in", save(bad))
-    refuses(1, "column 4, the target, is 7 in every row; at least two classes are needed",
+    refuses(1, "column 4, the target, is the same in every row; at least two classes are needed",
             save(np.c_[X, 0 * y + 7]))
     wide = np.random.default_rng(1).normal(size=(2000, 2))
     refuses(1, "column 2, the target, has more than 1000 different values", save(wide))

@@ -299,7 +299,7 @@ static void test_what_is_refused(void **state)
     wrong.smoothing = -1;
     far.target = 3;
     choice.priors = 2;
-    refuse(SHOAL_INVALID, "column 2, the target, is 7 in every row", one, 2, 2, NULL, config);
+    refuse(SHOAL_INVALID, "column 2, the target, is the same in every row", one, 2, 2, NULL, config);
     refuse(SHOAL_INVALID, "row 2, column 1 is infinite; naive Bayes needs finite numbers", bad, 2, 2, NULL, config);
     refuse(SHOAL_INVALID, "column 1 is 1 in every row with label 0", same, 4, 2, NULL, sharp);
     refuse(SHOAL_INVALID, "no column but the target varies", constant, 2, 2, NULL, config);

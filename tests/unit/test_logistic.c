@@ -411,7 +411,7 @@ static void test_data_that_is_refused(void **state)
     refuse(bad, 4, 2, NULL, &config, SHOAL_INVALID, "row 4, column 1 is not a number");
     memcpy(bad, good, sizeof bad);
     bad[3] = bad[7] = 0;
-    refuse(bad, 4, 2, NULL, &config, SHOAL_INVALID, "column 2, the target, is 0 in every row");
+    refuse(bad, 4, 2, NULL, &config, SHOAL_INVALID, "column 2, the target, is the same in every row");
     refuse(good, 8, 1, NULL, &config, SHOAL_INVALID, "needs rows with a target and at least one other column");
     weights[2] = -1;
     refuse(good, 4, 2, weights, &config, SHOAL_INVALID, "the weight of row 3 is -1");
