@@ -1,12 +1,17 @@
 /* Blobs of a run.  See blobs.h. */
 #include "blobs.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "base/text.h"
+#include "blobs_counted.h"
+#include "jobs.h"
 #include "launch/launch.h"
+#include "ranks.h"
 
 /* Seconds that a store may be out of reach; connections that copy at the same time. */
 static const double patience = 300;
@@ -39,8 +44,35 @@ int run_blobs_open(shoal_outcome *outcome)
     return status;
 }
 
+int run_blobs_watch(const shoal_blobs **out, shoal_outcome *outcome)
+{
+    *out = outcome->blobs_from;
+    if (!*out || !outcome->face->blob_of || !outcome->request->watch.doing)
+        return SHOAL_OK;
+    int status = run_blobs_count(&outcome->blobs_counted, outcome->blobs_from, outcome,
+                                 run_ranks() ? 0 : outcome->rows); /* a rank sees its own alone */
+    *out = run_blobs_counted_table(outcome->blobs_counted);
+    return status;
+}
+
+void run_blobs_follow(shoal_outcome *outcome)
+{
+    const double now = base_seconds();
+    const bool near = shoal_store_describe(outcome->jobs.store).wakes;
+    char text[96];
+    if (!outcome->request->blobs.to || !outcome->request->watch.doing || now - outcome->blobs_looked < (near ? 0.5 : 5))
+        return;
+    outcome->blobs_looked = now;
+    int64_t count = run_jobs_count_below(&outcome->jobs, outcome->away.id, "to");
+    if (count <= 0) /* a store that is away is the follower's to notice */
+        return;
+    snprintf(text, sizeof text, "%" PRId64 " file%s made by workers", count, base_plural(count));
+    run_doing(outcome, text);
+}
+
 void run_blobs_close(shoal_outcome *outcome)
 {
+    run_blobs_counted_free(&outcome->blobs_counted);
     shoal_blobs_close(&outcome->blobs_from);
     shoal_blobs_close(&outcome->blobs_to);
 }

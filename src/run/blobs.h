@@ -16,6 +16,11 @@ bool run_has_blobs(const learn_face *face);
 int run_blobs_open(shoal_outcome *outcome);
 void run_blobs_close(shoal_outcome *outcome);
 
+/* What maps of this process get blobs from: it tells the watcher how many they have got. */
+int run_blobs_watch(const shoal_blobs **out, shoal_outcome *outcome);
+/* Tells the watcher, now and then, how many blobs the workers of a job have put. */
+void run_blobs_follow(shoal_outcome *outcome);
+
 /* What a job's `from` is (shoal_job_options); "" when run_blobs_upload has to put them. */
 const char *run_blobs_source(const shoal_outcome *outcome);
 /* Puts the blobs that the rows name into the job's store; SHOAL_USAGE if the learner can't tell which. */

@@ -70,7 +70,8 @@ int run_here(shoal_outcome *outcome)
                                  .into = request->into};
     if (status == SHOAL_OK)
         status = run_blobs_open(outcome);
-    options.from = outcome->blobs_from;
+    if (status == SHOAL_OK)
+        status = run_blobs_watch(&options.from, outcome);
     options.to = outcome->blobs_to;
     if (status == SHOAL_OK && run_is_first())
         status = run_trace_open(&outcome->trace, &request->trace);

@@ -216,3 +216,20 @@ int run_jobs_command(char **out, const run_jobs *jobs, const char *verb, const c
     base_free(&url);
     return status;
 }
+
+int64_t run_jobs_count_below(const run_jobs *jobs, const char *id, const char *name)
+{
+    char prefix[SHOAL_JOB_ID_BYTES + 32];
+    shoal_listing page = {0};
+    int64_t count = 0;
+    snprintf(prefix, sizeof prefix, "jobs/%s/%s/", id, name);
+    do {
+        if (shoal_store_list(jobs->store, prefix, NULL, &page, run_jobs_deadline(jobs)) < 0) {
+            count = -1;
+            break;
+        }
+        count += (int64_t)page.count;
+    } while (page.more);
+    shoal_listing_release(&page);
+    return count;
+}

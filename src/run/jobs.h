@@ -67,4 +67,7 @@ typedef enum run_jobs_which { RUN_JOBS_DONE, RUN_JOBS_UNSTARTED } run_jobs_which
 int run_jobs_remove_all(int64_t *left, const run_jobs *jobs, run_jobs_which which,
                         void (*removed)(void *context, const char *id), void *context);
 
+/* How many blobs a job has below jobs/ID/NAME/; -1 when the store does not say. */
+int64_t run_jobs_count_below(const run_jobs *jobs, const char *id, const char *name);
+
 #endif

@@ -70,6 +70,8 @@ struct shoal_outcome {
     /* On the way. */
     run_trace trace;
     const shoal_blobs *blobs_from, *blobs_to; /* open; NULL for none */
+    struct run_blobs_counted *blobs_counted;  /* blobs_from as maps of this process see it (blobs_counted.h) */
+    double blobs_looked;                      /* when it was last seen how many blobs workers have put */
     run_jobs jobs;                            /* the store that the job is in, open; all zero without one */
     struct run_kept_request *kept;            /* what a job that is resumed was submitted with; NULL otherwise */
     shoal_request *own;                       /* the request that was made of it */

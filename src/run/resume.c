@@ -15,29 +15,13 @@
 
 /* ---- rows that were not uploaded --------------------------------------------------------------------------------- */
 
-static int64_t count_below(const run_jobs *jobs, const char *id, const char *name)
-{
-    char prefix[SHOAL_JOB_ID_BYTES + 32];
-    shoal_listing page = {0};
-    int64_t count = 0;
-    snprintf(prefix, sizeof prefix, "jobs/%s/%s/", id, name);
-    do {
-        if (shoal_store_list(jobs->store, prefix, NULL, &page, run_jobs_deadline(jobs)) < 0) {
-            count = -1;
-            break;
-        }
-        count += (int64_t)page.count;
-    } while (page.more);
-    shoal_listing_release(&page);
-    return count;
-}
-
 /* Whoever submitted the job may have died while it uploaded its rows. */
 static int upload_missing(shoal_outcome *outcome, const shoal_job *about)
 {
     const run_jobs *jobs = &outcome->jobs;
-    bool whole = strcmp(about->source, "uploaded") != 0 || count_below(jobs, about->id, "data") >= about->slices;
-    if (whole && (!about->shape.weighted || count_below(jobs, about->id, "weights") >= about->slices))
+    bool whole =
+        strcmp(about->source, "uploaded") != 0 || run_jobs_count_below(jobs, about->id, "data") >= about->slices;
+    if (whole && (!about->shape.weighted || run_jobs_count_below(jobs, about->id, "weights") >= about->slices))
         return SHOAL_OK;
     int status = run_kept_may_load(outcome->kept, about->id);
     if (status == SHOAL_OK)

@@ -194,6 +194,7 @@ static int look_after(void *context)
     following *self = context;
     if (!self->said_waiting)
         say_waiting(self);
+    run_blobs_follow(self->outcome);
     int status = scale_workers(self);
     if (status == SHOAL_OK && self->workers && (status = launch_tick(self->workers)) < 0)
         self->failed_workers = true;

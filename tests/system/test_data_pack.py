@@ -387,6 +387,25 @@ def folders_whose_names_begin_alike_have_their_own_images():
     assert manifest("few")["images"] == 3 and manifest("few")["classes"] == ["ash"], manifest("few")
 
 
+@apart.test
+def a_terminal_sees_how_far_it_is():
+    trees = photographs(12)
+    for more, says in (([], b" of 12 files, "), (["--workers", "1"], b"fetching what workers made")):
+        far, near = os.openpty()
+        done = subprocess.run([SHOAL, "data", "pack", trees, f"out{len(more)}", "--size", "64x64", "--threads", "1",
+                               *more], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=near,
+                              timeout=SECONDS)
+        os.close(near)
+        shown = b""
+        try:
+            while part := os.read(far, 65536):
+                shown += part
+        except OSError:  # the other end is closed
+            pass
+        os.close(far)
+        assert done.returncode == 0 and says in shown, shown
+
+
 # ---- what is killed --------------------------------------------------------------------------------------------------
 
 
