@@ -15,7 +15,6 @@ import io
 import json
 import os
 import pathlib
-import shutil
 import signal
 import struct
 import subprocess
@@ -25,6 +24,7 @@ import time
 
 import apart
 import azurite
+import mpi
 import peers
 from processes import children, is_sanitized, wait_until
 
@@ -259,13 +259,10 @@ def threads_workers_ranks_and_stores_make_the_same_bytes():
     pack("dir:st/photos/trees", *usual[1:], "from")
     same("one", "from")
     assert run("job", "list", "--store", "jobs").stdout.count("pack-") == 1  # --store keeps it
-    for mpirun, more in (("mpirun.openmpi", ["--allow-run-as-root", "--oversubscribe"]), ("mpirun.mpich", [])):
-        if not shutil.which(mpirun) or is_sanitized(SHOAL):
-            continue
-        done = subprocess.run([mpirun, *more, "-np", "3", SHOAL, "data", "pack", *map(str, usual), mpirun],
-                              capture_output=True, text=True, timeout=SECONDS)
-        assert done.returncode == 0, done.stderr
-        same("one", mpirun)
+    for kind in [] if is_sanitized(SHOAL) else mpi.KINDS:
+        done = mpi.run(kind, 3, "data", "pack", *usual, kind)
+        assert done.code == 0, done
+        same("one", kind)
 
 
 @apart.test

@@ -42,7 +42,8 @@ def plugin(kind, name="libshoal-mpi.so"):
 
 def environment(**more):
     clean = {name: value for name, value in os.environ.items() if not OF_A_LAUNCHER.match(name)}
-    return {**clean, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "ASAN_OPTIONS": ASAN, **more}
+    return {**clean, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "ASAN_OPTIONS": ASAN,
+            "TMPDIR": os.getcwd(), **more}
 
 
 def words(kind, ranks, *command):

@@ -233,7 +233,8 @@ static int send_some(exchange *self)
             return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't write to its standard input");
         for (int i = 0; i < SENT && sent > 0; i++) {
             size_t part = (size_t)sent < self->left[i].iov_len ? (size_t)sent : self->left[i].iov_len;
-            self->left[i].iov_base = (char *)self->left[i].iov_base + part;
+            if (part > 0) /* what has nothing to be sent has no place */
+                self->left[i].iov_base = (char *)self->left[i].iov_base + part;
             self->left[i].iov_len -= part;
             sent -= (ssize_t)part;
         }

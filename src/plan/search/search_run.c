@@ -18,6 +18,7 @@
 #include <shoal/error.h>
 
 #include "base/io.h"
+#include "base/memory.h"
 #include "base/option.h"
 #include "base/spawn.h"
 #include "base/world.h"
@@ -107,6 +108,7 @@ void plan_search_read_tail(char *out, size_t size, const char *path)
 typedef struct process {
     pid_t id;
     base_guard guard; /* of its group, should this program die */
+    int gate[2];      /* a pipe through which the command is told to begin; -1 once it was */
     base_thread *watcher;
     _Atomic uint32_t ended; /* the word that is waited on */
     int64_t end;
@@ -118,30 +120,46 @@ static int open_output(int *out, const char *path)
     return *out < 0 ? shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", path) : SHOAL_OK;
 }
 
+/* Starts a shell that waits at the gate before it becomes the command, and ends there if this program is killed. */
 static int start_trial(process *out, const plan_search_run *run)
 {
     int files[2] = {-1, -1};
+    char *command = NULL;
     int status = open_output(&files[0], run->stdout_path);
+    out->gate[0] = out->gate[1] = -1;
     if (status == SHOAL_OK)
         status = open_output(&files[1], run->stderr_path);
+    if (status == SHOAL_OK)
+        status =
+            base_format(&command, "read -r shoal_gate || exit 1; unset shoal_gate; exec </dev/null\n%s", run->command);
+    if (status == SHOAL_OK && pipe2(out->gate, O_CLOEXEC) < 0)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "can't start a process");
     if (status == SHOAL_OK) {
-        int error = base_spawn_shell(&out->id, run->command,
-                                     &(base_spawning){.stream = {-1, files[0], files[1]}, .group = BASE_GROUP_OWN});
+        int error = base_spawn_shell(
+            &out->id, command, &(base_spawning){.stream = {out->gate[0], files[0], files[1]}, .group = BASE_GROUP_OWN});
         if (error)
             status = shoal_fail_errno(SHOAL_SYSTEM, error, "can't start a process");
     }
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         base_close(&files[i]);
+        if (status < 0)
+            base_close(&out->gate[i]);
+    }
+    base_free(&command);
     return status;
 }
 
-/* Without a guard a command still runs, and only outlives this program if that is killed. */
+/* Has its group guarded, and then lets it go on.  Without a guard a command still runs, and only outlives this program
+ * if that is killed. */
 static void guard(process *self)
 {
     char line[16];
     int length = snprintf(line, sizeof line, "%ld\n", (long)self->id);
     if (base_guard_start(&self->guard, GRACE) == 0)
         (void)base_write_all(self->guard.pipe, line, (size_t)length);
+    (void)base_write_all(self->gate[1], "\n", 1); /* its other end is open here, too: nobody gets SIGPIPE */
+    base_close(&self->gate[0]);
+    base_close(&self->gate[1]);
 }
 
 static void signal_group(pid_t id, int number)
