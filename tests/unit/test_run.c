@@ -504,6 +504,7 @@ static void a_model_is_what_the_run_writes(void **state)
     assert_int_equal(apply_to(copy, data, "distances", distances, sizeof distances - 1), SHOAL_USAGE);
     assert_non_null(strstr(shoal_error(), "distances: memory of 47 bytes, but 6 rows take 8 bytes each"));
     assert_int_equal(apply_to(copy, data, "features", distances, sizeof distances), SHOAL_USAGE);
+    shoal_model_free(&read);
     assert_int_equal(shoal_model_read(&read, bytes, found_size - 1, "cut short"), SHOAL_INVALID);
     assert_null(read);
     shoal_model_free(&found);
