@@ -514,7 +514,8 @@ def a_folder_that_nothing_runs_from_is_passed_over():
 REFUSALS = {
     "root@h1: Permission denied (publickey,password).": "asks for a password or refuses the key",
     "Host key verification failed.": "its host key is unknown",
-    "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\\nHost key verification failed.": "its host key differs from the known one",
+    "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\\nHost key verification failed.":
+        "its host key differs from the known one",
     "ssh: Could not resolve hostname h1: Name or service not known": "there is no such host",
 }
 
