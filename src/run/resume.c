@@ -42,7 +42,8 @@ static int check_blobs(const shoal_outcome *outcome, const shoal_job *about)
     job_spec *spec = NULL;
     int64_t count = 0;
     int status = outcome->face->blob_of ? run_kept_spec(&spec, jobs, about->id, about->spec) : SHOAL_OK;
-    if (spec && spec->from && !*spec->from && (count = run_jobs_count_below(jobs, about->id, "from")) < about->shape.rows)
+    if (spec && spec->from && !*spec->from &&
+        (count = run_jobs_count_below(jobs, about->id, "from")) < about->shape.rows)
         status = count < 0 ? SHOAL_AGAIN
                            : shoal_fail(SHOAL_ABSENT,
                                         "job %s has %" PRId64 " of %" PRId64 " blobs that were to be uploaded: if who "
