@@ -2,8 +2,8 @@
  * docs/security.md for what that means. */
 #include "fuzz_support.h"
 
-/* libhdf5 loses some memory of files that are broken.  Only by its name in the whole stack can that be told from what we
- * lose. */
+/* libhdf5 loses some memory of files that are broken.  Only by its name in the whole stack can that be told from what
+ * we lose. */
 const char *__asan_default_options(void);
 const char *__lsan_default_suppressions(void);
 
