@@ -184,8 +184,8 @@ def endings_choose_the_format():
     fails(2, ["--labels l.foo", "must end in"], "predict", "c.npy", "x.npy", "--labels", "l.foo")
     fails(2, ["OUT o.foo", "must end in"], "data", "convert", "x.npy", "o.foo")
     fails(2, ["--out o.foo", "must end in .safetensors, .npy"], "run", "--exec", "cat", "x.npy", "-o", "o.foo")
-    fails(2, ["--picture p.png", "must end in .svg"], "plan", "kmeans", "--rows", 10, "--cols", 2, "-k", 2, "--picture",
-          "p.png")
+    fails(2, ["--picture p.npy", "must end in .png or .svg"], "plan", "kmeans", "--rows", 10, "--cols", 2, "-k", 2,
+          "--picture", "p.npy")
 
 
 @test
