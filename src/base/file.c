@@ -232,7 +232,8 @@ int base_output_open(base_output **out, const char *path)
     if (status < 0)
         return status;
     output->slot = output->descriptor = -1;
-    if ((status = base_copy_text(&output->name, path)) < 0 || (status = base_output_resolve(&output->path, path)) < 0)
+    status = base_copy_text(&output->name, strcmp(path, "-") == 0 ? "standard output" : path);
+    if (status < 0 || (status = base_output_resolve(&output->path, path)) < 0)
         goto done;
     bool directly = !is_plain_or_absent(output->path) || base_output_standard(output->path) >= 0;
     if ((status = directly ? open_directly(output) : open_temporary(output)) < 0)
@@ -249,11 +250,20 @@ done:
     return status;
 }
 
+static int check_written(const base_output *output, bool written)
+{
+    const int error = output->error ? output->error : EIO;
+    return written ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't write", output->name);
+}
+
 int base_output_write(base_output *output, const void *bytes, size_t size)
 {
-    if (size && fwrite(bytes, 1, size, output->stream) != size)
-        return shoal_fail_errno(SHOAL_SYSTEM, output->error ? output->error : EIO, "%s: can't write", output->name);
-    return SHOAL_OK;
+    return check_written(output, !size || fwrite(bytes, 1, size, output->stream) == size);
+}
+
+int base_output_flush(base_output *output)
+{
+    return check_written(output, fflush(output->stream) == 0);
 }
 
 FILE *base_output_stream(base_output *output)

@@ -29,6 +29,8 @@ typedef struct base_output base_output;
 
 int base_output_open(base_output **out, const char *path);
 int base_output_write(base_output *output, const void *bytes, size_t size);
+/* Before several files are committed: so that a full disk fails them all. */
+int base_output_flush(base_output *output);
 /* Its stream, for printf and libraries that write to a FILE; errors are found at commit. */
 FILE *base_output_stream(base_output *output);
 /* Commits to another path, beside the first one, than it was opened for. */

@@ -1,8 +1,6 @@
 /* Output that replaces its target when whole, compressed where wanted.  See data_internal.h. */
 #include "data_internal.h"
 
-#include <errno.h>
-
 #include "base/memory.h"
 
 enum { OUTPUT_BYTES = 128 << 10 };
@@ -70,9 +68,7 @@ int data_sink_finish(data_sink *sink)
 {
     int status = sink->encoding ? encode_some(sink, "", 0, true) : SHOAL_OK;
     encoding_free(sink);
-    if (status == SHOAL_OK && fflush(base_output_stream(sink->output)) != 0)
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", sink->path);
-    return status;
+    return status == SHOAL_OK ? base_output_flush(sink->output) : status;
 }
 
 int data_sink_commit(data_sink *sink)

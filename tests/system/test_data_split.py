@@ -218,6 +218,11 @@ def wrong_input_is_refused():
     refused(2, ["\"specie\"", "\"species\""], "split", "flowers.csv", "a1.csv", "a2.csv", "--stratify", "specie")
     refused(1, ["class 0.5 of column petal of flowers.csv has 1 row"], "split", "flowers.csv", "a1.csv", "a2.csv",
             "--stratify", "petal")
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run([program, "data", "shuffle", "flowers.csv", "-"], stdout=full, stderr=subprocess.PIPE,
+                                timeout=120)
+    check("a full disk behind standard output", result.returncode == 1 and
+          result.stderr.startswith(b"shoal: standard output: can't write: No space left"), result)
     pathlib.Path("holes.csv").write_text("a,kind\n1,x\n2,\n3,x\n4,NA\n")
     refused(1, ["2 values of column kind of holes.csv are missing", "row 2"], "split", "holes.csv", "a1.csv", "a2.csv",
             "--stratify", -1)

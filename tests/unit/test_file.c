@@ -252,6 +252,11 @@ static void test_full_disk(void **state)
     assert_int_equal(base_output_write(output, much, sizeof much), SHOAL_SYSTEM);
     assert_non_null(strstr(shoal_error(), "/dev/full: can't write: No space left"));
     base_output_discard(&output);
+    assert_int_equal(base_output_open(&output, "/dev/full"), SHOAL_OK);
+    assert_int_equal(base_output_write(output, "x", 1), SHOAL_OK);
+    assert_int_equal(base_output_flush(output), SHOAL_SYSTEM);
+    assert_non_null(strstr(shoal_error(), "/dev/full: can't write: No space left"));
+    base_output_discard(&output);
     /* The stream's own users find out at commit. */
     assert_int_equal(base_output_open(&output, "/dev/full"), SHOAL_OK);
     setvbuf(base_output_stream(output), NULL, _IONBF, 0);
