@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "learn/pack/pack_internal.h"
 #include "run/pack.h"
 #include "run/ranks.h"
 #include "run/run.h"
@@ -130,7 +131,7 @@ const cli_verb cli_data_pack = {
     .description = description,
     .examples = examples,
     .options = groups,
-    .settings_size = sizeof(settings) + sizeof(shoal_request) + 512,
+    .settings_size = sizeof(settings) + sizeof(shoal_request) + sizeof(pack_config),
     .of_ranks = true,
     .run = run_data_pack,
 };

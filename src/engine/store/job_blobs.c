@@ -14,17 +14,14 @@ static int open_file_below(void *roots, int *out, const char *path)
     return job_roots_open_file(out, roots, path);
 }
 
-/* The store that stands in was named by whoever started this worker, and every other one by the spec. */
+/* Workers that can't reach other stores have no blobs there: for them those are put into the job's own. */
 static int open_elsewhere(job_blobs *out, const job_spec *spec, shoal_store *own, const shoal_worker_options *options,
                           double patience)
 {
     engine_blobs_in in = {.patience = patience, .owned = true};
     char *key = NULL;
-    int64_t deadline = shoal_after(patience);
-    int status = options->data_url
-                     ? shoal_store_open_at(&in.store, &key, options->data_url,
-                                           &(shoal_store_options){.read_only = true}, deadline)
-                     : job_roots_open_store(&in.store, &key, out->roots, spec->from, own, options->spec, deadline);
+    int status = job_roots_open_store(&in.store, &key, out->roots, spec->from, own, options->spec != NULL,
+                                      shoal_after(patience));
     if (status < 0)
         return shoal_fail(status, "job %s: %s", spec->id, shoal_error());
     in.prefix = key;
