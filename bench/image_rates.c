@@ -15,7 +15,7 @@
 #include <jpeglib.h>
 
 #include "base/io.h"
-#include "data/image_prepare.h"
+#include "data/image/image_prepare.h"
 
 typedef struct file {
     char *bytes;

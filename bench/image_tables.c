@@ -1,6 +1,6 @@
-/* Makes the Huffman tables in src/data/image_huffman.c from photographs:
+/* Makes the Huffman tables in src/data/image/image_huffman.c from photographs:
  *
- *     bench_image_tables FOLDER [EVERY [FIRST]] > src/data/image_huffman.c
+ *     bench_image_tables FOLDER [EVERY [FIRST]] > src/data/image/image_huffman.c
  *
  * prints tables for the codes that the items of all photographs in FOLDER have, or of every EVERY-th from the FIRST on:
  * items of the default recipe, and of quality 70.  Those in the repository are of every second one of 200 photographs
@@ -16,8 +16,8 @@
 
 #include "base/io.h"
 #include "base/memory.h"
-#include "data/image_list.h"
-#include "data/image_prepare.h"
+#include "data/image/image_list.h"
+#include "data/image/image_prepare.h"
 
 enum { SYMBOLS = 256, LONGEST = 16, DEEPEST = 64 };
 

@@ -41,10 +41,11 @@ def core_types():
     return [OWN_CHOICE, *(name for name, needs in NEEDS.items() if needs <= flags)]
 
 
-def call(core, module, function, *arguments):
-    """What a function of a bench returns, in a process whose OpenBLAS uses these kernels."""
-    variables = {**os.environ, "OPENBLAS_CORETYPE": core} if core else \
-        {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
+def call(core, module, function, *arguments, variables=None):
+    """What a function of a bench returns, in a process whose OpenBLAS uses these kernels, with these variables."""
+    variables = {**os.environ, **(variables or {}), "OPENBLAS_CORETYPE": core or ""}
+    if not core:
+        del variables["OPENBLAS_CORETYPE"]
     done = subprocess.run([sys.executable, __file__, module, function], input=json.dumps(arguments, default=str),
                           env=variables, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:

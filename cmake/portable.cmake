@@ -20,8 +20,8 @@ foreach(name png16 jpeg z jansson sqlite3 crypto)
 endforeach()
 
 set(cloud "/src/store/(azure/|s3/|http|xml|store_parallel)[a-z0-9_]*\\.c\\.o$")
-set(codecs "/(src/data/data_|src/portable/no_)(xz|bzip2|zstd)\\.c\\.o$")
-set(hdf5 "/src/(data/hdf5/[a-z0-9_]*|portable/no_hdf5)\\.c\\.o$")
+set(codecs "/(src/data/codec/data_|src/portable/no_)(xz|bzip2|zstd)\\.c\\.o$")
+set(hdf5 "/src/(data/format/hdf5/[a-z0-9_]*|portable/no_hdf5)\\.c\\.o$")
 set(objects "$<FILTER:$<TARGET_OBJECTS:shoal_objects>,EXCLUDE,${cloud}|${codecs}|${hdf5}>" $<TARGET_OBJECTS:shoal>
     src/portable/no_cloud.c src/portable/no_hdf5.c src/portable/no_xz.c src/portable/no_bzip2.c
     src/portable/no_zstd.c)

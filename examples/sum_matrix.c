@@ -34,12 +34,6 @@ static int check(const shoal_algorithm *self, const shoal_round *round, const sh
     return shoal_fail(SHOAL_BROKEN, "round %lld does not sum a matrix", (long long)round->number);
 }
 
-static size_t scratch_bytes(const shoal_round *round, const void *prepared, const shoal_shape *shape)
-{
-    (void)round, (void)prepared, (void)shape;
-    return 0;
-}
-
 static int map(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
                const shoal_scratch *scratch)
 {
@@ -60,16 +54,9 @@ static int update(shoal_round **next, shoal_result **result, const shoal_round *
     return status;
 }
 
-static const shoal_algorithm sum_matrix = {.version = SHOAL_ALGORITHM_VERSION,
-                                           .bytes = sizeof(shoal_algorithm),
-                                           .name = "sum_matrix",
-                                           .summary = "the sum of all values",
-                                           .kernel_free = true,
-                                           .start = start,
-                                           .check = check,
-                                           .scratch_bytes = scratch_bytes,
-                                           .map = map,
-                                           .update = update};
+static const shoal_algorithm sum_matrix =
+    SHOAL_ALGORITHM(.name = "sum_matrix", .summary = "the sum of all values", .kernel_free = true, .start = start,
+                    .check = check, .map = map, .update = update);
 
 int main(void)
 {

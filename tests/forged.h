@@ -29,9 +29,10 @@
 #include "learn/check.h"
 #include "learn/face.h"
 #include "learn/partial.h"
+#include "learn/train/train_internal.h"
 #include "learn/wire.h"
 
-enum { ROWS = 96, COLUMNS = 4, GRAIN = 20, ROUNDS_MOST = 64, RUNS_MOST = 26 };
+enum { ROWS = 96, COLUMNS = 4, GRAIN = 20, ROUNDS_MOST = 64, RUNS_MOST = 33 };
 
 /* ---- honest runs ------------------------------------------------------------------------------------------------- */
 
@@ -116,6 +117,9 @@ static inline shoal_result *run_to_end(const shoal_algorithm *algorithm, const v
                           .weighted = weighted,
                           .rows_per_grain = GRAIN,
                           .grains = (ROWS + GRAIN - 1) / GRAIN}};
+    if (algorithm->strata)
+        must(algorithm->strata(config, &of->shape));
+    of->shape.strata = of->shape.strata < of->shape.grains ? of->shape.strata : of->shape.grains;
     engine_slice *slice = new_slice(of);
     must(engine_mapper_new(&mapper, algorithm, &of->shape, 1, kernel));
     must(algorithm->start(&of->first, config, &of->shape));
@@ -175,6 +179,22 @@ static inline void make_several_kmeans(const char *init, const char *ks, int64_t
     make_run(&shoal_kmeans, &config, type, weighted);
 }
 
+static inline void make_batch_kmeans(const char *init, int64_t k, int64_t count, shoal_type type, bool weighted,
+                                     shoal_kmeans_metric metric)
+{
+    shoal_kmeans_config config = {0};
+    must(shoal_options_default(&config, shoal_kmeans.options));
+    config.metric = metric;
+    config.k = k;
+    config.init = init;
+    config.iterations = 3;
+    config.runs = count;
+    config.batch = 20;
+    config.init_size = 24;
+    config.reassignment_ratio = 0.6; /* some clusters are always to be moved */
+    make_run(&shoal_kmeans, &config, type, weighted);
+}
+
 static inline void make_kmeans_runs(void)
 {
     static const double centres[2 * COLUMNS] = {0.25, 0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.75};
@@ -189,6 +209,9 @@ static inline void make_kmeans_runs(void)
     make_several_kmeans("auto", "2..4", 1, SHOAL_FLOAT32, true, SHOAL_METRIC_EUCLIDEAN);
     make_several_kmeans("random", "1,5", 2, SHOAL_UINT8, false, SHOAL_METRIC_EUCLIDEAN);
     make_several_kmeans("auto", "2,3", 1, SHOAL_FLOAT32, false, SHOAL_METRIC_COSINE);
+    make_batch_kmeans("auto", 7, 1, SHOAL_FLOAT32, true, SHOAL_METRIC_EUCLIDEAN);
+    make_batch_kmeans("auto", 3, 2, SHOAL_UINT8, false, SHOAL_METRIC_EUCLIDEAN);
+    make_batch_kmeans("random", 4, 1, SHOAL_FLOAT32, false, SHOAL_METRIC_COSINE);
     make_run(&shoal_kmeans_predict, &predict, SHOAL_FLOAT32, false);
 }
 
@@ -289,6 +312,49 @@ static inline void make_face_run(const learn_face *face)
     base_free(&config);
 }
 
+/* The same net with a part that is frozen, whose outputs are kept with the rows: of its weights only the number matters
+ * to who forges rounds. */
+static inline void make_frozen_run(const learn_face *face, void *untyped)
+{
+    train_config *config = untyped;
+    double *weights_of = NULL;
+    must(base_alloc(&weights_of, 1000, sizeof *weights_of, "weights"));
+    config->freeze = "2";
+    config->start = weights_of;
+    for (int i = 0; i < TRAIN_LAYERS_MOST; i++)
+        config->started[i] = true;
+    shoal_result *result = run_to_end(face->algorithm, config, COLUMNS, SHOAL_FLOAT32, false);
+    shoal_result_free(&result);
+    base_free(&weights_of);
+}
+
+/* A net with every kind of layer that has something to go wrong, some rows held out; labels are in the last column. */
+static inline void make_train_runs(void)
+{
+    static const char *const set[][2] = {{"net", "batch norm; dense 6 relu; dropout 0.5; save a; dense 6; "
+                                                 "batch norm; add a; dense 3 softmax"},
+                                         {"batch", "32"},
+                                         {"epochs", "2"},
+                                         {"group", "5"},
+                                         {"optimiser", "adam"},
+                                         {"validation", "0.2"}};
+    const learn_face *face = learn_face_find("train");
+    void *config = NULL;
+    must(base_alloc(&config, 1, face->algorithm->config_size, "options"));
+    must(shoal_options_default(config, face->algorithm->options));
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        must(shoal_options_set(config, face->algorithm->options, set[i][0], set[i][1]));
+    for (int i = 0; i < ROWS; i++)
+        rows32[i * COLUMNS + COLUMNS - 1] = (float)(i % 3);
+    shoal_result *result = run_to_end(face->algorithm, config, COLUMNS, SHOAL_FLOAT32, false);
+    const learn_ended ended = {
+        .config = config, .result = result, .rows = {.rows = ROWS, .columns = COLUMNS, .type = SHOAL_FLOAT32}};
+    make_predictor_run(face, &ended);
+    shoal_result_free(&result);
+    make_frozen_run(face, config);
+    base_free(&config);
+}
+
 /* Learners that no run above is of, and that rows of numbers are enough for: tests/unit/test_pack.c has the other. */
 static inline void make_other_runs(void)
 {
@@ -324,6 +390,7 @@ static inline void make_runs(void)
         weights[i] = i % 7 == 0 ? 0 : 1 + i % 3;
     make_kmeans_runs();
     make_gradient_runs();
+    make_train_runs();
     make_other_runs();
 }
 

@@ -9,8 +9,8 @@
 #include "minimise.h"
 
 typedef struct fit {
-    const plan_kernel *kernel;
-    const plan_kernel_prior *prior;
+    const base_kernel *kernel;
+    const base_kernel_prior *prior;
     const double *value;
     const double *squares; /* of the differences of each pair of places: count (count - 1) / 2 x features */
     double *factor, *white;
@@ -18,9 +18,9 @@ typedef struct fit {
 } fit;
 
 /* Parameters are logarithms of multiples of the prior's medians: the length scales, signal, noise. */
-static plan_kernel kernel_at(const fit *of, const double *x)
+static base_kernel kernel_at(const fit *of, const double *x)
 {
-    plan_kernel kernel = *of->kernel;
+    base_kernel kernel = *of->kernel;
     for (int j = 0; j < kernel.features; j++)
         kernel.scale[j] = of->prior->scale * exp(x[j]);
     kernel.signal = of->prior->signal * exp(x[kernel.features]);
@@ -28,12 +28,12 @@ static plan_kernel kernel_at(const fit *of, const double *x)
     return kernel;
 }
 
-static void factorise(const fit *of, const plan_kernel *kernel)
+static void factorise(const fit *of, const base_kernel *kernel)
 {
     const int64_t n = of->count;
     const double signal = kernel->signal * kernel->signal, constant = kernel->constant * kernel->constant;
     const double *squares = of->squares;
-    double weight[PLAN_FEATURES_MOST];
+    double weight[BASE_FEATURES_MOST];
     for (int j = 0; j < kernel->features; j++)
         weight[j] = 1 / (kernel->scale[j] * kernel->scale[j]);
     for (int64_t i = 0; i < n; i++) {
@@ -42,7 +42,7 @@ static void factorise(const fit *of, const plan_kernel *kernel)
             double squared = 0;
             for (int j = 0; j < kernel->features; j++)
                 squared += *squares++ * weight[j];
-            row[k] = signal * plan_matern(squared) + constant;
+            row[k] = signal * base_matern(squared) + constant;
         }
         double left = signal + constant;
         for (int64_t k = 0; k < i; k++) {
@@ -51,14 +51,14 @@ static void factorise(const fit *of, const plan_kernel *kernel)
             row[k] /= of->factor[k * n + k];
             left -= row[k] * row[k];
         }
-        row[i] = sqrt(fmax(left, plan_least_pivot * (signal + constant)) + kernel->noise * kernel->noise);
+        row[i] = sqrt(fmax(left, base_least_pivot * (signal + constant)) + kernel->noise * kernel->noise);
     }
 }
 
 static double surprise(const double *x, void *context)
 {
     const fit *of = context;
-    const plan_kernel_prior *prior = of->prior;
+    const base_kernel_prior *prior = of->prior;
     const int features = of->kernel->features;
     double prior_part = 0;
     for (int j = 0; j < features + 2; j++) {
@@ -69,14 +69,14 @@ static double surprise(const double *x, void *context)
                                               : prior->noise_spread;
         prior_part += 0.5 * (x[j] / spread) * (x[j] / spread);
     }
-    const plan_kernel kernel = kernel_at(of, x);
+    const base_kernel kernel = kernel_at(of, x);
     factorise(of, &kernel);
     /* In steps: what is a hundred-thousandth more likely is not looked for, which halves the time. */
-    return rint(1e5 * (prior_part - plan_gaussian_whiten(of->white, of->value, of->factor, of->count, of->count))) *
+    return rint(1e5 * (prior_part - base_gaussian_whiten(of->white, of->value, of->factor, of->count, of->count))) *
            1e-5;
 }
 
-int plan_kernel_fit(plan_kernel *kernel, const plan_kernel_prior *prior, const double *place, const double *value,
+int base_kernel_fit(base_kernel *kernel, const base_kernel_prior *prior, const double *place, const double *value,
                     int64_t count)
 {
     const int features = kernel->features;

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "kernel_fit.h"
 
-static const plan_kernel_prior published = {.scale = 1,
+static const base_kernel_prior published = {.scale = 1,
                                             .scale_spread = INFINITY,
                                             .signal = 0.5,
                                             .signal_spread = INFINITY,
@@ -17,15 +17,15 @@ static const plan_kernel_prior published = {.scale = 1,
 
 static int init_cherrypick(plan_search *search)
 {
-    const plan_kernel empty = {.features = search->features, .signal = published.signal, .noise = published.noise};
-    return plan_gaussian_init(&search->model.member[search->model.members++], &empty, search->place, 0);
+    const base_kernel empty = {.features = search->features, .signal = published.signal, .noise = published.noise};
+    return base_gaussian_init(&search->model.member[search->model.members++], &empty, search->place, 0);
 }
 
 /* The kernel anew from all trials. */
 static int fit_cherrypick(plan_search *search, double *value)
 {
-    plan_gaussian *process = &search->model.member[0];
-    plan_kernel kernel = process->kernel;
+    base_gaussian *process = &search->model.member[0];
+    base_kernel kernel = process->kernel;
     const size_t width = (size_t)search->features;
     double *place = NULL;
     int64_t count = 0;
@@ -36,15 +36,15 @@ static int fit_cherrypick(plan_search *search, double *value)
             memcpy(place + (size_t)count++ * width, search->place + (size_t)search->trial[i].candidate * width,
                    width * sizeof *place);
     if (status == SHOAL_OK)
-        status = plan_kernel_fit(&kernel, &published, place, value, count);
+        status = base_kernel_fit(&kernel, &published, place, value, count);
     base_free(&place);
     if (status == SHOAL_OK) {
-        plan_gaussian_release(process);
-        status = plan_gaussian_init(process, &kernel, search->place, search->space->candidates);
+        base_gaussian_release(process);
+        status = base_gaussian_init(process, &kernel, search->place, search->space->candidates);
     }
     for (int64_t i = 0; status == SHOAL_OK && i < search->trials; i++)
         if (search_tells_time(&search->trial[i]))
-            status = plan_gaussian_see(process, search->trial[i].candidate);
+            status = base_gaussian_see(process, search->trial[i].candidate);
     return status;
 }
 

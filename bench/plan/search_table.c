@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "base/option.h"
-#include "data/data_table.h"
+#include "data/table/data_table.h"
 
 enum { SHOWN = 60, NODES_MOST = 1000000 };
 

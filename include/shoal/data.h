@@ -76,6 +76,8 @@ typedef struct shoal_data_options {
     int64_t features;         /* svmlight files: how many features there are at least, since rows leave out zeros */
     bool feature_zero;        /* svmlight files: indices count from 0, even if no row has that one */
     int64_t memory;           /* decode into a temporary file above this many bytes; 0 means half of what is free */
+    bool skip_broken;         /* TFRecord files: damaged records are left out, as is what follows a damaged length or
+                               * is missing at the end; otherwise they are an error.  See shoal_data_skipped */
 } shoal_data_options;
 
 /* Opens a data set by its path ("-" is standard input) or "gen:" address.  The format is detected from the content,
@@ -115,6 +117,10 @@ SHOAL_API bool shoal_data_has_header(const shoal_data *data);
 /* How many missing values were filled in or dropped with their rows; and how many rows were dropped. */
 SHOAL_API int64_t shoal_data_missing(const shoal_data *data);
 SHOAL_API int64_t shoal_data_rows_dropped(const shoal_data *data);
+/* With skip_broken: how many records were left out, of what follows a damaged length only the first; and a line that
+ * tells which, NULL when none was. */
+SHOAL_API int64_t shoal_data_skipped(const shoal_data *data);
+SHOAL_API const char *shoal_data_skipped_text(const shoal_data *data);
 /* The column that the option `target` names, counted from 0; -1 when there is none. */
 SHOAL_API int64_t shoal_data_target(const shoal_data *data);
 /* When the target column holds words, its values are 0, 1, 2, ... and these the words, in the order of their bytes;

@@ -38,7 +38,8 @@ typedef struct shoal_report {
     int phases;
     shoal_phase phase[SHOAL_PHASES_MOST]; /* "load" first */
     int64_t counter[SHOAL_COUNTERS];
-    bool stopped; /* stopped on request before the end */
+    bool stopped;   /* stopped on request before the end */
+    int64_t spared; /* bytes of the memo of this process's rows, if there was no memory for them; 0: there was */
     /* Seconds of this rank, over all rounds: in maps, in merging with other ranks (including waiting for slower ones),
      * of that waiting for rows on their way to rank 0, and in updates. */
     double map_seconds, reduce_seconds, row_seconds, update_seconds;
@@ -52,6 +53,7 @@ typedef void shoal_progress(void *context, const shoal_round *done, const shoal_
 enum {
     SHOAL_THREADS_MOST = 4096,
     SHOAL_GRAIN_ROWS_MOST = 1 << 30, /* learners count the rows of a grain with int32 */
+    SHOAL_STRATA_MOST = 1 << 16,     /* who asks for more gets so many */
 };
 
 typedef struct shoal_run_options {
@@ -59,7 +61,8 @@ typedef struct shoal_run_options {
     const char *kernel;     /* NULL: the best this CPU has; otherwise its name, or SHOAL_USAGE */
     int64_t rows_per_grain; /* 0: chosen from the shape; SHOAL_GRAIN_ROWS_MOST when it is more than that */
     /* Generated rows are kept if they take no more bytes than this, and otherwise made again each round; rows from a
-     * store that take more go to a temporary file; 0: half of what is free. */
+     * store that take more go to a temporary file; so is what a learner that spares_memo would keep with the rows of
+     * this process computed again each time; 0: half of what is free. */
     int64_t memory;
     const char *code;      /* the folder with the files that the run brings along; NULL for none */
     const char *code_hash; /* identifies what the learner runs, a module or a command: it must be the same on all ranks

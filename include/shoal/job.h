@@ -118,6 +118,8 @@ SHOAL_API int shoal_job_blobs(const shoal_blobs **out, shoal_store *store, const
 /* What a worker may do, as in the paper: map slices, reduce groups, merge the groups and update. */
 enum { SHOAL_ROLE_MAP = 1, SHOAL_ROLE_REDUCE = 2, SHOAL_ROLE_LAST = 4, SHOAL_ROLE_ALL = 7 };
 
+struct shoal_task_entry;
+
 typedef struct shoal_worker_options {
     const shoal_algorithm *const *algorithms; /* those it can run, ended by NULL */
     uint64_t id;                              /* what it is called; 0: random */
@@ -142,6 +144,14 @@ typedef struct shoal_worker_options {
     /* Bytes it may use: a job that needs more is refused, and slices that do not fit are released and loaded again; 0:
      * three quarters of the machine's memory, or of what its control group allows if that is less. */
     int64_t memory;
+    /* It runs the tasks (shoal/task.h) of clients with this key, of SHOAL_TASK_KEY_BYTES, and of no others; NULL: of
+     * none.  `job` may be a client's id, and `spec` the hash of its description. */
+    const unsigned char *task_key;
+    const struct shoal_task_entry *functions; /* that it knows itself, ended by a row without a name; or NULL */
+    void (*tasks_over)(
+        void); /* the tasks of a client are over, for now at least: told those that keep things; or NULL */
+    /* Finds the functions of a client's module, which must stay loaded; NULL: clients with modules are refused. */
+    int (*load_tasks)(const struct shoal_task_entry **out, int file);
     double idle;     /* seconds without a job after which it returns; 0: never */
     double patience; /* seconds that the store may be out of reach; 0: 300 */
     void (*log)(void *context,

@@ -13,6 +13,10 @@
  * K.  The numbers "pick_silhouette", "pick_calinski_harabasz" and "pick_elbow" are what each rule chooses, NaN where it
  * can't.
  *
+ * With config.batch = 1024 it is mini-batch k-means: the centres move after every 1,024 rows, drawn at random; and the
+ * number "batches" is how often they did.  "seen", float64, is the weight, or number, of the rows that each centre is
+ * the mean of; config.seen lets given centres go on from there.
+ *
  * docs/learn/kmeans.md defines the result and proves that every kernel gives it. */
 #ifndef SHOAL_KMEANS_H
 #define SHOAL_KMEANS_H
@@ -55,6 +59,12 @@ typedef struct shoal_kmeans_config {
     /* Of several numbers of clusters. */
     int choose;     /* shoal_kmeans_choose */
     int64_t sample; /* rows that silhouettes are computed from; 0: chosen from the number of columns */
+    /* Mini-batch k-means. */
+    int64_t batch;              /* rows of a batch; 0: every update sees all rows */
+    int64_t init_size;          /* rows that first centres are found among; 0: 3 * batch, or 3 * k if that is more */
+    int64_t max_no_improvement; /* so many batches in a row that do not lower the smoothed objective end it; 0: none */
+    const double *seen;         /* what given centres have seen before, of k of them; NULL: nothing */
+    double reassignment_ratio;  /* a centre with less than this part of the greatest centre's weight moves to a row */
 } shoal_kmeans_config;
 
 SHOAL_API extern const shoal_algorithm shoal_kmeans;

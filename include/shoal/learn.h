@@ -7,8 +7,20 @@
  *     map(round, grain)               -> adds to the partial; pure, so any thread on any machine may do it, twice
  *     update(round, merged partial)   -> the next round, or the result
  *
- * Merging is exact (integers, maxima, sets), so neither the order of grains nor the number of workers can change
- * a bit of the result.  Floating point stays inside a grain, in a fixed order. */
+ * The engine does the rest: it gives grains to threads, ranks or workers, merges what they add, and asks for the next
+ * round, until there is a result.  Three rules make that result the same bytes everywhere, whoever dies on the way:
+ *
+ * - Merging is exact: integers are added, maxima taken, sets united.  So neither the order of grains nor the number of
+ *   workers can change a bit.  Who sums floating-point numbers rounds each to a *quantum* and adds whole numbers of it.
+ * - Floating point stays inside one map or one update, in a fixed order.
+ * - A round is plain bytes that hold all its maps need.  It may be written to a file, sent to another machine, and
+ *   mapped again, so `check` is asked before anything else sees one that came from elsewhere.
+ *
+ * A round sees all rows, or a *batch* of them, drawn at random (shoal_pick).  Memos, kept bytes and carried sums save
+ * time where rounds repeat what the last one did; a learner works without them.
+ *
+ * examples/least_squares.c is a whole learner in a hundred lines.  In this file: partials, layouts and batches; rounds;
+ * results; and at the end the contract itself, shoal_algorithm. */
 #ifndef SHOAL_LEARN_H
 #define SHOAL_LEARN_H
 
@@ -44,7 +56,30 @@ typedef struct shoal_cell {
 
 enum { SHOAL_CELLS_MOST = 12 };
 
-/* What a round's partial holds, and what it keeps with each row between rounds. */
+/* A batch: a round whose maps see a random sample of the rows, as stochastic gradients and mini-batch k-means
+ * want it.
+ *
+ * Rows are drawn from *strata*, the runs of grains that shoal_shape.strata counts; who holds a stratum needs no other
+ * rows.  In an *epoch* every row that is not held out has one position, and a batch is a run of positions.  They go
+ * round the strata, to each in proportion to its rows; within a stratum the order is a random one of `key` and the
+ * stratum.  So a run of E positions, an epoch's, is every row once; another key is another epoch.
+ *
+ * The rows of a batch that lie in one stratum are mapped in groups: a map sees `group` of them, the last one fewer.
+ * What a batch is depends on the pick and the shape alone, never on threads, ranks or workers. */
+typedef struct shoal_pick {
+    uint64_t key;
+    int64_t from, count; /* positions [from, from + count); count 0: this round is no batch.  Past the end: no rows */
+    int64_t group;       /* at least 1 where count is not 0 */
+} shoal_pick;
+
+/* Which rows the maps of a round that is no batch see. */
+typedef enum shoal_part {
+    SHOAL_ALL,
+    SHOAL_DRAWN, /* those that batches are drawn from: for training */
+    SHOAL_HELD   /* those that are held out, shoal_shape.held of them: for validation */
+} shoal_part;
+
+/* What a round's partial holds, which rows add to it, and what is kept with each row between rounds. */
 typedef struct shoal_layout {
     int cells;
     shoal_cell cell[SHOAL_CELLS_MOST];
@@ -56,7 +91,13 @@ typedef struct shoal_layout {
     int64_t carry_from; /* round whose memo this round can use; -1 for none */
     bool writes_memo;   /* map changes the memo in place: once a grain was mapped its old memo is gone, so mapping the
                          * grain again needs carried = false */
+    /* Need strata.  A batch has no ROW and no carried cells, does not write the memo, and has the part SHOAL_ALL. */
+    shoal_pick pick;
+    shoal_part part;
 } shoal_layout;
+
+/* Whether two layouts are the same in everything: what `check` compares a round's layout by. */
+SHOAL_API bool shoal_layout_same(const shoal_layout *a, const shoal_layout *b);
 
 /* A record's key: two numbers, the first more significant. */
 typedef struct shoal_key {
@@ -99,7 +140,17 @@ typedef struct shoal_shape {
     shoal_type type;
     bool weighted;
     int64_t rows_per_grain, grains;
+    /* What batches are drawn from; see shoal_pick.  Stratum s has the grains from s * grains / strata up to (s + 1) *
+     * grains / strata; its last rows are held out, in proportion to its rows. */
+    int64_t strata; /* 0: there are no batches */
+    int64_t held;   /* rows held out in all strata together */
 } shoal_shape;
+
+/* The key of an epoch, counted from 0, for the run with this seed. */
+SHOAL_API uint64_t shoal_epoch_key(uint64_t seed, int64_t epoch);
+/* How many rows a batch has: count, but for the end of the epoch and for strata of different sizes, each of which adds
+ * or takes less than one row. */
+SHOAL_API int64_t shoal_pick_rows(const shoal_pick *pick, const shoal_shape *shape);
 
 /* Bytes that only `update` needs: an optimiser's history, say.  They never change, so the rounds that hold them share
  * them, and an engine writes them once.  Maps never see them: they are not sent to workers that only map. */
@@ -130,6 +181,8 @@ typedef struct shoal_round {
 } shoal_round;
 
 SHOAL_API int shoal_round_new(shoal_round **out, size_t model_bytes);
+/* The same for who writes every byte of the model: it holds anything at first. */
+SHOAL_API int shoal_round_new_unset(shoal_round **out, size_t model_bytes);
 SHOAL_API void shoal_round_free(shoal_round **round);
 /* Makes a round keep `bytes` new bytes from now on, and returns them to be filled; NULL with a message.  Once a round,
  * in `update` alone: round 0 keeps nothing. */
@@ -137,13 +190,18 @@ SHOAL_API void *shoal_round_keep(shoal_round *round, size_t bytes);
 /* Makes `next` also keep number `index` of what `round` keeps. */
 SHOAL_API void shoal_round_keep_on(shoal_round *next, const shoal_round *round, int index);
 
-/* What a map sees of the data. */
+/* What a map sees of the data: a grain, the rows of one that the round's part has, or a group of a batch. */
 typedef struct shoal_grain {
     const shoal_shape *shape;
-    int64_t index, first_row, rows;
+    int64_t index;     /* of the grain; of a batch: of the group, the same whoever maps it */
+    int64_t first_row; /* the number of the first row; of a batch: -1 */
+    int64_t rows;
+    const int64_t *row;    /* of a batch: the number of each row; otherwise NULL */
     const void *values;    /* rows * columns in shape->type */
     const double *weights; /* one per row, or NULL if unweighted */
-    void *memo;            /* memo_row_bytes for each row, aligned as memo_row_bytes allows; NULL only if that is 0 */
+    void *memo;            /* memo_row_bytes for each row, aligned as memo_row_bytes allows; NULL only if that is 0, or
+                            * the learner spares_memo;
+                            * of a batch: a copy, to be read only */
     bool carried;          /* memo and carried sums are those of round layout.carry_from */
 } shoal_grain;
 
@@ -152,6 +210,9 @@ typedef struct shoal_scratch {
     void *memory; /* as many bytes as scratch_bytes asked for, aligned to 64; contents undefined */
     size_t bytes;
     int64_t *counters; /* SHOAL_COUNTERS of them: what was done, for reports; never part of a result */
+    /* Bytes that a map may allocate besides, where a worker's memory is bounded; 0: any number.  A map that allocates
+     * as its rows ask compares before it does, and fails with SHOAL_MEMORY and a sentence about what to change. */
+    int64_t spare;
 } shoal_scratch;
 
 enum { SHOAL_COUNTERS = 4 };
@@ -162,7 +223,7 @@ enum { SHOAL_COUNTERS = 4 };
  * at once.  Every function may be called from any thread. */
 typedef struct shoal_blobs {
     /* Gets a whole blob, which `release` frees.  SHOAL_ABSENT when there is none, SHOAL_MEMORY when it has more than
-     * `most` bytes, before they are read. */
+     * `most` bytes, before they are read; other failures say nothing about the blob. */
     int (*get)(const struct shoal_blobs *self, const char *name, int64_t most, void **bytes, size_t *size);
     void (*release)(const struct shoal_blobs *self, void **bytes); /* accepts a NULL inside */
     /* Puts one, which others see whole or not at all.  One of that name is replaced. */
@@ -170,6 +231,9 @@ typedef struct shoal_blobs {
     /* How many bytes a blob has.  SHOAL_ABSENT when there is none. */
     int (*has)(const struct shoal_blobs *self, const char *name, int64_t *size);
     int (*remove)(const struct shoal_blobs *self, const char *name); /* SHOAL_OK also when there is none */
+    /* Gets `size` bytes from byte `first` on into memory of the caller.  SHOAL_ABSENT when there is no such blob,
+     * SHOAL_INVALID when it ends before. */
+    int (*get_part)(const struct shoal_blobs *self, const char *name, int64_t first, void *into, size_t size);
 } shoal_blobs;
 
 /* Runs task(context, item, thread) for every item, in any order, on the threads the engine has. */
@@ -208,13 +272,14 @@ typedef struct shoal_number {
     bool whole, truth; /* print as an integer; print as true or false */
 } shoal_number;
 
-enum { SHOAL_TENSORS_MOST = 12, SHOAL_NUMBERS_MOST = 24 };
-
+/* As many tensors and numbers as a learner likes.  What is added may move the others; the values of a tensor stay where
+ * they are. */
 typedef struct shoal_result {
     int tensors, numbers;
     bool incomplete; /* the learner was asked to stop and returned what it had */
-    shoal_tensor tensor[SHOAL_TENSORS_MOST];
-    shoal_number number[SHOAL_NUMBERS_MOST];
+    shoal_tensor *tensor;
+    shoal_number *number;
+    int status; /* of all that was added; see shoal_result_check */
 } shoal_result;
 
 SHOAL_API int shoal_result_new(shoal_result **out);
@@ -225,6 +290,9 @@ SHOAL_API void *shoal_result_add(shoal_result *result, const char *name, shoal_t
 SHOAL_API void shoal_result_set(shoal_result *result, const char *name, double value);
 SHOAL_API void shoal_result_set_whole(shoal_result *result, const char *name, int64_t value);
 SHOAL_API void shoal_result_set_truth(shoal_result *result, const char *name, bool value);
+/* SHOAL_MEMORY if there was no memory for one of the numbers, which are set without a word.  Engines ask this of what
+ * `update` returns. */
+SHOAL_API int shoal_result_check(const shoal_result *result);
 /* A tensor or number by its name; NULL or NaN if there is none, or no result. */
 SHOAL_API const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *name);
 SHOAL_API double shoal_result_number(const shoal_result *result, const char *name);
@@ -263,10 +331,10 @@ typedef struct shoal_cost {
     shoal_cost_phase phase[SHOAL_COST_PHASES];
 } shoal_cost;
 
-enum { SHOAL_ALGORITHM_VERSION = 1 };
+enum { SHOAL_ALGORITHM_VERSION = 2 };
 
 typedef struct shoal_algorithm {
-    /* SHOAL_ALGORITHM_VERSION, sizeof(shoal_algorithm): a learner compiled for others is refused. */
+    /* SHOAL_ALGORITHM sets both: a learner compiled for others is refused. */
     uint32_t version, bytes;
     const char *name;    /* "kmeans" */
     const char *summary; /* one line */
@@ -276,6 +344,7 @@ typedef struct shoal_algorithm {
     const char *counter[SHOAL_COUNTERS];
     bool kernel_free; /* the result's bits are the same with every kernel set */
     bool runs_code;   /* runs what crew->code holds, which must be trusted */
+    bool spares_memo; /* does without the memo where no memory is there: it is NULL then, and not carried */
 
     /* Checks config against the shape and makes round 0.  SHOAL_USAGE names the option, SHOAL_INVALID the data. */
     int (*start)(shoal_round **out, const void *config, const shoal_shape *shape);
@@ -294,13 +363,18 @@ typedef struct shoal_algorithm {
      * not known yet. */
     int64_t (*rows_per_grain)(const void *config, const shoal_shape *shape);
 
+    /* Optional, for learners whose rounds are batches: sets shape->strata, of which there will be no more than grains,
+     * and shape->held if rows are held out.  The rest of the shape is known.  Few strata mean few workers, since each
+     * holds whole ones; many mean small groups.  SHOAL_USAGE names the option. */
+    int (*strata)(const void *config, shoal_shape *shape);
+
     /* Optional.  Derives from the model what maps of this process share (packed operands, say).  *prepared is what
      * the last round of this process had, or NULL: reuse its memory.  Must not depend on anything but the round. */
     int (*prepare)(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew);
     /* Frees what prepare made.  Accepts a NULL inside. */
     void (*forget)(void **prepared);
 
-    /* Bytes of scratch one thread needs to map a grain of this round. */
+    /* Optional.  Bytes of scratch one thread needs to map a grain of this round. */
     size_t (*scratch_bytes)(const shoal_round *round, const void *prepared, const shoal_shape *shape);
 
     /* Adds one grain to the partial.  Called from any thread; may touch only its own grain's memo and ROW cells. */
@@ -317,6 +391,12 @@ typedef struct shoal_algorithm {
     /* What a run will need.  *out is zero before.  shape->rows_per_grain and grains are 0 if they are not known yet. */
     int (*cost)(shoal_cost *out, const void *config, const shoal_shape *shape);
 } shoal_algorithm;
+
+/* The table of a learner: SHOAL_ALGORITHM(.name = "mine", .start = start, ...). */
+#define SHOAL_ALGORITHM(...)                                                                                           \
+    {                                                                                                                  \
+        .version = SHOAL_ALGORITHM_VERSION, .bytes = sizeof(shoal_algorithm), __VA_ARGS__                              \
+    }
 
 #ifdef __cplusplus
 }

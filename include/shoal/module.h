@@ -32,18 +32,21 @@
 extern "C" {
 #endif
 
-/* The rows of one grain, as doubles whatever their type. */
+/* The rows of one grain, or some of a batch, as doubles whatever their type. */
 typedef struct shoal_rows {
     const double *values;  /* count * columns */
     const double *weights; /* one per row, or NULL if unweighted */
     int64_t count, columns;
-    int64_t first; /* number of the first one in the whole data set, counted from 0 */
+    int64_t first;      /* number of the first one in the whole data set, counted from 0; of a batch: -1 */
+    const int64_t *row; /* of a batch: the number of each; otherwise NULL */
 } shoal_rows;
 
 /* What stays the same through a run. */
 typedef struct shoal_setting {
     int64_t rows, columns; /* of the whole data set */
     int64_t sums, numbers; /* how many sums a round has, and numbers the model; 0 while they are being asked for */
+    int64_t seen;          /* rows that this round sees: all, or those of its batch; 0 while they are being asked for */
+    int64_t epoch;         /* of this round's batch, counted from 0; an epoch's batches are every row once */
     const struct shoal_params *params; /* what --params said; see shoal_param */
     const shoal_blobs *from, *to;      /* of maps: --blobs-from and --blobs-to; NULL without; see shoal_setting_get */
 } shoal_setting;
@@ -63,7 +66,7 @@ SHOAL_API int shoal_setting_get(const shoal_setting *setting, const char *name, 
 SHOAL_API void shoal_setting_release(const shoal_setting *setting, void **bytes);
 SHOAL_API int shoal_setting_put(const shoal_setting *setting, const char *name, const void *bytes, size_t size);
 
-enum { SHOAL_MODULE_VERSION = 1 };
+enum { SHOAL_MODULE_VERSION = 2 };
 
 typedef struct shoal_module {
     uint32_t version, bytes; /* SHOAL_MODULE sets them */
@@ -81,6 +84,11 @@ typedef struct shoal_module {
     /* Changes the model by the merged sums of round `round` (0 is the first); true: that was the last round.  NULL:
      * there is one round, and its sums are the result. */
     bool (*update)(double *model, const double *sum, int64_t round, const shoal_setting *setting);
+    /* How many rows round `round` sees, 0 for all; NULL: every round sees all.  They are a random sample, the same on
+     * any number of threads and workers, and batches that follow each other go on through the same epoch, at whose end
+     * there may be fewer.  The order depends on the parameter "seed" (default: 0) and the epoch, which the setting
+     * has.  What shoal_fail returned refuses the parameters. */
+    int64_t (*batch)(int64_t round, const shoal_setting *setting);
     /* How far things are, of the model that the sums were made with: progress and the trace show it.  May be NULL. */
     double (*objective)(const double *model, const double *sum, const shoal_setting *setting);
 

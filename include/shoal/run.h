@@ -22,6 +22,7 @@
 #include <shoal/engine.h>
 #include <shoal/job.h>
 #include <shoal/learn.h>
+#include <shoal/task.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -118,6 +119,39 @@ SHOAL_API int shoal_session_call(shoal_session *session, const void *params, siz
 /* Ends the workers and removes what the job had in a store that was not named.  In a process that was forked since,
  * which has no part in it, it does nothing.  Accepts a NULL inside. */
 SHOAL_API void shoal_session_close(shoal_session **session);
+
+/* ---- workers for tasks -------------------------------------------------------------------------------------------
+ *
+ * Workers for a client of tasks (shoal/task.h), which stay until they are stopped:
+ *
+ *     const char *where[] = {"4", "ssh:corn10,corn11:8", NULL};
+ *     status = shoal_task_workers_start(&workers, tasks, "dir:/tmp/st",
+ *                                       &(shoal_task_workers_options){.workers = where, .program = "/usr/bin/shoal"});
+ *     ... submit tasks, take results ...
+ *     shoal_task_workers_stop(&workers);
+ *     shoal_tasks_close(&tasks); */
+typedef struct shoal_task_workers shoal_task_workers;
+
+typedef struct shoal_task_workers_options {
+    const char *const *workers; /* as --workers says, ended by NULL */
+    const char *program;        /* as shoal_request_program says; it and `ssh` must last until they are stopped */
+    const char *ssh;            /* as --ssh does; NULL: $SHOAL_SSH, or ssh */
+    int64_t threads, memory;    /* of each; 0: its share of its machine's */
+    /* Told what people should know: a host that can't be reached.  From a thread of its own.  May be NULL. */
+    void (*say)(void *context, const char *line);
+    void *context;
+} shoal_task_workers_options;
+
+/* Starts them, gives them the client's key, and looks after them: those that die are started again, and the client is
+ * told; when none can work any more the client's waits end with the reason (shoal_tasks_fail).  They end with this
+ * process, even if it is killed.  `url` is the address of the client's store.  SHOAL_USAGE for what can't be started:
+ * an array of Slurm, say, whose workers could not be given a key. */
+SHOAL_API int shoal_task_workers_start(shoal_task_workers **out, shoal_tasks *tasks, const char *url,
+                                       const shoal_task_workers_options *options);
+/* How many of them run, as far as is known. */
+SHOAL_API int64_t shoal_task_workers_running(shoal_task_workers *workers);
+/* Tells them to leave, ends those that have not within two seconds, and frees.  Accepts a NULL inside. */
+SHOAL_API void shoal_task_workers_stop(shoal_task_workers **workers);
 
 SHOAL_API void shoal_outcome_free(shoal_outcome **outcome);
 /* The following accept NULL too. */

@@ -17,6 +17,7 @@
 #include <shoal/plan.h>
 #include <shoal/run.h>
 #include <shoal/store.h>
+#include <shoal/task.h>
 #include <shoal/version.h>
 
 #endif

@@ -9,6 +9,9 @@
     from shoal.qjam import Master, RemoteWorker
     total = Master([RemoteWorker('corn10'), RemoteWorker('corn11')]).run(module, params, X)
 
+    with shoal.Executor("ssh:corn10:8,corn11:8") as executor:        # a concurrent.futures.Executor
+        results = list(executor.map(function, arguments))
+
 docs/python.md has the rest.  Estimators need libshoal.so, Master and workers= the program `shoal` as well; each is
 looked for when it is first used."""
 from shoal._errors import Error, RemoteError
@@ -19,18 +22,22 @@ if TYPE_CHECKING:
     from shoal.autoencoder import Autoencoder
     from shoal.bayes import GaussianNB
     from shoal.choose import ChosenK, choose_k
-    from shoal.kmeans import KMeans
+    from shoal.executor import Executor
+    from shoal.kmeans import KMeans, MiniBatchKMeans
     from shoal.logistic import LogisticRegression
     from shoal.models import load
+    from shoal.net import NetClassifier
     from shoal.qjam import Master, NumpyMatrixDataSet, RemoteWorker
 
 # The module that each lies in: what is never used is never loaded.
-PLACES = {"Autoencoder": "autoencoder", "ChosenK": "choose", "GaussianNB": "bayes", "KMeans": "kmeans",
-          "LogisticRegression": "logistic", "Master": "qjam", "NumpyMatrixDataSet": "qjam", "RemoteWorker": "qjam",
-          "choose_k": "choose", "load": "models"}
+PLACES = {"Autoencoder": "autoencoder", "ChosenK": "choose", "Executor": "executor", "GaussianNB": "bayes",
+          "KMeans": "kmeans", "LogisticRegression": "logistic", "Master": "qjam", "MiniBatchKMeans": "kmeans",
+          "NetClassifier": "net", "NumpyMatrixDataSet": "qjam", "RemoteWorker": "qjam", "choose_k": "choose",
+          "load": "models"}
 
-__all__ = ["Autoencoder", "ChosenK", "Error", "GaussianNB", "KMeans", "LogisticRegression", "Master",
-           "NumpyMatrixDataSet", "RemoteError", "RemoteWorker", "__version__", "choose_k", "load"]
+__all__ = ["Autoencoder", "ChosenK", "Error", "Executor", "GaussianNB", "KMeans", "LogisticRegression", "Master",
+           "MiniBatchKMeans", "NetClassifier", "NumpyMatrixDataSet", "RemoteError", "RemoteWorker", "__version__",
+           "choose_k", "load"]
 
 
 def __getattr__(name: str) -> "object":

@@ -47,8 +47,8 @@ verbose : int, default=0
         result."""
 
 # Other names that the library has for options which parameters say.
-ALIASES = {"k": "clusters", "num-clusters": "clusters", "max-iterations": "iterations", "n-iter": "iterations",
-           "random-seed": "seed", "n-jobs": "threads", "num-threads": "threads"}
+ALIASES = {"batch-size": "batch", "k": "clusters", "num-clusters": "clusters", "max-iterations": "iterations",
+           "n-iter": "iterations", "random-seed": "seed", "n-jobs": "threads", "num-threads": "threads"}
 
 # Options of reading that rows need to be read alike when the model is applied to a file.
 READING = ("header", "cols", "type", "memory")

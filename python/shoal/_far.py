@@ -49,6 +49,25 @@ def loads(pickled):
     return Unpickler(io.BytesIO(pickled)).load()
 
 
+def describe_error(error, dumps=lambda error: pickle.dumps(error, PROTOCOL)):
+    """Its kind, text and traceback, and itself, pickled, or None when that can't be."""
+    try:
+        brought = dumps(error)
+        loads(brought)  # some exceptions can be written and not be read
+    except BaseException:
+        brought = None
+    at = error.__traceback__
+    trace = "".join(traceback.format_exception(type(error), error, at and (at.tb_next or at)))
+    return type(error).__name__, text_of(error), trace, brought
+
+
+def text_of(error):
+    try:
+        return str(error)
+    except BaseException as broken:
+        return "its text is not available: %s" % type(broken).__name__
+
+
 # ---- slices and answers ----------------------------------------------------------------------------------------------
 
 
@@ -61,7 +80,8 @@ def take_streams():
     return source, sink
 
 
-HEADERS = {}  # that were read before: most slices have the same
+HEADERS: dict = {}  # that were read before: most slices have the same
+HEADERS_MOST = 64
 
 
 def read_header(text):
@@ -82,6 +102,8 @@ def read_array(source):
         raise ValueError("what came in is no .npy array of version 1.0")
     text = source.read(struct.unpack("<H", start[8:])[0])
     if text not in HEADERS:
+        if len(HEADERS) >= HEADERS_MOST:
+            HEADERS.clear()
         HEADERS[text] = read_header(text)
     descr, shape, size = HEADERS[text]
     if len(shape) == 1:
@@ -92,11 +114,12 @@ def read_array(source):
     return descr, shape, values
 
 
-def answer(sink, payload):
-    header = "{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }" % len(payload)
+def answer(sink, *parts):
+    header = "{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }" % sum(map(len, parts))
     header += " " * (-(len(header) + 11) % 64) + "\n"
     sink.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("latin1"))
-    sink.write(payload)
+    for part in parts:
+        sink.write(part)
     sink.flush()
 
 
@@ -219,14 +242,7 @@ class Work:
             return self.failure(rows, error)
 
     def failure(self, rows, error):
-        try:
-            brought = pickle.dumps(error, PROTOCOL)
-            Unpickler(io.BytesIO(brought)).load()  # some exceptions can be written and not be read
-        except BaseException:
-            brought = None
-        trace = "".join(
-            traceback.format_exception(type(error), error, error.__traceback__.tb_next or error.__traceback__))
-        return pickle.dumps(("error", rows, self.host, type(error).__name__, str(error), trace, brought), PROTOCOL)
+        return pickle.dumps(("error", rows, self.host) + describe_error(error), PROTOCOL)
 
 
 def main():

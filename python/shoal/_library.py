@@ -7,7 +7,8 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
-from ctypes import CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_int, c_int64, c_size_t,
+                    c_uint64, c_void_p)
 
 import numpy as np
 
@@ -24,9 +25,13 @@ class Cell(Structure):
     _fields_ = [("name", c_char * 24), ("kind", c_int), ("count", c_int64), ("bytes", c_size_t), ("carried", c_bool)]
 
 
+class Pick(Structure):
+    _fields_ = [("key", c_uint64), ("from_", c_int64), ("count", c_int64), ("group", c_int64)]
+
+
 class Layout(Structure):
     _fields_ = [("cells", c_int), ("cell", Cell * 12), ("memo_row_bytes", c_size_t), ("carry_from", c_int64),
-                ("writes_memo", c_bool)]
+                ("writes_memo", c_bool), ("pick", Pick), ("part", c_int)]
 
 
 class Round(Structure):
@@ -52,9 +57,42 @@ class Watcher(Structure):
                 ("leftovers", CFUNCTYPE(None, c_void_p, POINTER(c_char_p))), ("stop", POINTER(c_int))]
 
 
+class StoreOptions(Structure):
+    _fields_ = [("create", c_bool), ("read_only", c_bool), ("within", c_char_p)]
+
+
+class TasksOptions(Structure):
+    _fields_ = [("name", c_char_p), ("key", c_void_p), ("module", c_void_p), ("module_size", c_size_t),
+                ("lease", c_double), ("keep", c_double), ("patience", c_double), ("warn", SAY),
+                ("warn_context", c_void_p)]
+
+
+class TaskFile(Structure):
+    _fields_ = [("name", c_char_p), ("bytes", c_void_p), ("size", c_size_t)]
+
+
+class Task(Structure):
+    _fields_ = [("function", c_char_p), ("command", POINTER(c_char_p)), ("bytes", c_void_p), ("size", c_size_t),
+                ("environment", POINTER(c_char_p)), ("timeout", c_double), ("files", POINTER(TaskFile)),
+                ("file_count", c_int), ("outputs", POINTER(c_char_p))]
+
+
+class TaskResult(Structure):
+    _fields_ = [("number", c_int64), ("state", c_int), ("status", c_int), ("exit_code", c_int), ("bytes", c_void_p),
+                ("size", c_size_t), ("message", c_char_p), ("host", c_char * 64), ("seconds", c_double),
+                ("deaths", c_int), ("files", POINTER(TaskFile)), ("file_count", c_int), ("memory", c_void_p)]
+
+
+class TaskWorkersOptions(Structure):
+    _fields_ = [("workers", POINTER(c_char_p)), ("program", c_char_p), ("ssh", c_char_p), ("threads", c_int64),
+                ("memory", c_int64), ("say", SAY), ("context", c_void_p)]
+
+
 # The C name of each, for the test that compares them.
 STRUCTS = {"shoal_cell": Cell, "shoal_layout": Layout, "shoal_round": Round, "shoal_tensor": Tensor,
-           "shoal_watcher": Watcher}
+           "shoal_watcher": Watcher, "shoal_store_options": StoreOptions, "shoal_tasks_options": TasksOptions,
+           "shoal_task_file": TaskFile, "shoal_task": Task, "shoal_task_result": TaskResult,
+           "shoal_task_workers_options": TaskWorkersOptions}
 
 FUNCTIONS = {  # name: what it returns, what it takes
     "shoal_version": (c_char_p, []),
@@ -80,6 +118,17 @@ FUNCTIONS = {  # name: what it returns, what it takes
     "shoal_session_open": (c_int, [POINTER(c_void_p), c_void_p]),
     "shoal_session_call": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t)]),
     "shoal_session_close": (None, [POINTER(c_void_p)]),
+    "shoal_after": (c_int64, [c_double]),
+    "shoal_store_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(StoreOptions), c_int64]),
+    "shoal_store_close": (None, [POINTER(c_void_p)]),
+    "shoal_tasks_open": (c_int, [POINTER(c_void_p), c_void_p, POINTER(TasksOptions)]),
+    "shoal_tasks_close": (c_int, [POINTER(c_void_p)]),
+    "shoal_task_submit": (c_int, [POINTER(c_int64), c_void_p, POINTER(Task)]),
+    "shoal_task_next": (c_int, [POINTER(POINTER(TaskResult)), c_void_p, c_int64]),
+    "shoal_task_result_free": (None, [POINTER(POINTER(TaskResult))]),
+    "shoal_task_cancel": (c_int, [c_void_p, c_int64, c_int64]),
+    "shoal_task_workers_start": (c_int, [POINTER(c_void_p), c_void_p, c_char_p, POINTER(TaskWorkersOptions)]),
+    "shoal_task_workers_stop": (None, [POINTER(c_void_p)]),
     "shoal_outcome_free": (None, [POINTER(c_void_p)]),
     "shoal_outcome_result": (c_void_p, [c_void_p]),
     "shoal_model_open": (c_int, [POINTER(c_void_p), c_char_p]),

@@ -32,12 +32,14 @@ class Whole:
 class Real:
     """A finite number."""
 
-    def __init__(self, option: str, least: float = 0):
-        self.option, self.least = option, least
+    def __init__(self, option: str, least: float = 0, most: float = math.inf):
+        self.option, self.least, self.most = option, least, most
 
     def text(self, value: Any, name: str) -> object:
-        if is_bool(value) or not isinstance(value, numbers.Real) or not self.least <= float(value) < math.inf:
+        if is_bool(value) or not isinstance(value, numbers.Real) or not self.least <= float(value) < math.inf or \
+                float(value) > self.most:
             limit = f" that is at least {self.least}" if self.least > -math.inf else ""
+            limit += f" and at most {self.most}" if self.most < math.inf else ""
             raise ValueError(f"{name} must be a finite number{limit}, not {value!r}")
         return repr(float(value))
 

@@ -1,10 +1,12 @@
-"""k-means as an estimator in the manner of scikit-learn.
+"""k-means and mini-batch k-means as estimators in the manner of scikit-learn.
 
-docs/python.md lists where it differs from sklearn.cluster.KMeans; docs/learn/kmeans.md defines the result."""
+docs/python.md lists where they differ from those of sklearn.cluster; docs/learn/kmeans.md defines the results."""
 from __future__ import annotations
 
 import numbers
+import os
 import re
+import tempfile
 import warnings
 from typing import TYPE_CHECKING, Any, Iterator, Mapping
 
@@ -13,7 +15,7 @@ import numpy as np
 from shoal import _sklearn, _validate
 from shoal._estimator import Estimator
 from shoal._model import Model
-from shoal._parameters import Choice, Real, Seed, Whole, whole_number
+from shoal._parameters import SEED_MOST, WHOLE_MOST, Choice, Real, Seed, Whole, is_bool, whole_number
 
 if TYPE_CHECKING:
     from shoal._classifier import Data
@@ -30,6 +32,16 @@ class Clusters(Whole):
 
     def value(self, text: str) -> object:
         return None
+
+
+class Patience(Whole):
+    """A number of batches; None is the program's 0."""
+
+    def text(self, value: Any, name: str) -> object:
+        return 0 if value is None else super().text(value, name)
+
+    def value(self, text: str) -> object:
+        return int(text) or None
 
 
 class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin, _sklearn.ClusterMixin, Estimator):
@@ -79,6 +91,7 @@ class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin
     0.0
     """
     _learner, _name = "kmeans", "k-means"
+    _many = 10  # runs of n_init='auto' where first centres are left to chance
     _parameters = {
         "n_clusters": Clusters("clusters", 1), "max_iter": Whole("iterations"), "tol": Real("tolerance"),
         "random_state": Seed(), "empty": Choice("empty", "farthest", "keep", "split"),
@@ -135,7 +148,7 @@ class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin
         if isinstance(self.n_init, str):
             if self.n_init != "auto":
                 raise ValueError(f"n_init must be a whole number or 'auto', not {self.n_init!r}")
-            return 10 if callable(self.init) or (isinstance(self.init, str) and self.init == "random") else 1
+            return self._many if callable(self.init) or (isinstance(self.init, str) and self.init == "random") else 1
         return whole_number(self.n_init, "n_init", 1, RUNS_MOST)
 
     def _best(self, options: dict[str, Any], rows: _validate.Rows, weights: Any, progress: Any) -> dict[str, Any]:
@@ -229,6 +242,156 @@ class KMeans(_sklearn.ClassNamePrefixFeaturesOutMixin, _sklearn.TransformerMixin
     def score(self, X: Data, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of the squared distances of the rows from their nearest centres, times their weights."""
         return -self._apply(X, sample_weight=sample_weight).objective
+
+
+class MiniBatchKMeans(KMeans):
+    """Mini-batch k-means: the centres move after every batch of rows, drawn at random, rather than after all of them. A
+    pass or two over the data is often enough. Exact to the bit, as KMeans is.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    init : {'k-means++', 'parallel', 'random', 'auto'}, callable or array of shape (n_clusters, n_features)
+        The first centres: by k-means++ among init_size rows (which 'auto' is, too), by k-means|| over all rows, or rows
+        drawn at random. A callable is called with X, n_clusters and random_state and returns the centres.
+    max_iter : int, default=100
+        The most passes over the data.
+    batch_size : int, default=1024
+        Rows of a batch.
+    compute_labels : bool, default=True
+        False leaves out labels_.
+    random_state : int, numpy.random.RandomState, numpy.random.Generator or None, default=None
+        An int gives the same result each time; None takes a new seed each time.
+    tol : float, default=0.0
+        It ends after a pass in which the centres' squared movement is at most tol times the mean variance of the
+        columns; never for that if tol is 0.
+    max_no_improvement : int or None, default=10
+        It ends after so many batches in a row that do not lower the smoothed inertia; None: never for that.
+    init_size : int or None, default=None
+        Rows among which first centres are found, and by which those of several runs are compared; None is
+        3 * batch_size, or 3 * n_clusters if that is more.
+    n_init : int or 'auto', default='auto'
+        First centres to compare, of which the best go on. 'auto' is 3 where init is 'random' or a callable, and 1
+        otherwise.
+    reassignment_ratio : float, default=0.01
+        A centre that has seen less than this part of the weight of the one that has seen most moves to a row drawn at
+        random.
+    metric : {'euclidean', 'cosine'}, default='euclidean'
+        What near means; with 'cosine' rows count by their direction alone, and centres have length 1.
+    {common}
+    options : dict or None, default=None
+        More options of `shoal kmeans` by their names, such as {'standardise': True, 'missing': 'mean'}.
+
+    Attributes
+    ----------
+    cluster_centers_ : float64 array of shape (n_clusters, n_features)
+    labels_ : int32 array of shape (n_samples,); only with compute_labels
+    inertia_ : float
+        The sum of the squared distances of all rows from their centres, times their weights.
+    n_iter_ : int
+        Passes over the data, the last one perhaps not whole.
+    n_steps_ : int
+        Batches.
+    n_features_in_ : int
+    feature_names_in_ : array of str; only when the columns of X have names
+
+    >>> import shoal
+    >>> rows = [[1.0, 1], [1, 2], [8, 8], [9, 8]] * 100
+    >>> model = shoal.MiniBatchKMeans(n_clusters=2, batch_size=50, random_state=0).fit(rows)
+    >>> model.predict([[1.0, 1.5], [8, 9]])[0] == model.labels_[0], model.n_steps_ > 10
+    (True, True)
+    """
+    _name, _many = "mini-batch k-means", 3
+    _parameters = {
+        "n_clusters": Clusters("clusters", 1), "max_iter": Whole("iterations", 1), "tol": Real("tolerance"),
+        "batch_size": Whole("batch", 1), "max_no_improvement": Patience("max-no-improvement", 1),
+        "reassignment_ratio": Real("reassignment-ratio", most=1), "random_state": Seed(),
+        "metric": Choice("metric", "euclidean", "cosine")
+    }
+
+    def __init__(self, n_clusters: int = 8, *, init: Any = "k-means++", max_iter: int = 100, batch_size: int = 1024,
+                 verbose: int = 0, compute_labels: bool = True, random_state: Any = None, tol: float = 0.0,
+                 max_no_improvement: int | None = 10, init_size: int | None = None, n_init: int | str = "auto",
+                 reassignment_ratio: float = 0.01, n_threads: int | None = None, kernel: str | None = None,
+                 metric: str = "euclidean", workers: Any = None, options: Mapping[str, Any] | None = None):
+        self.n_clusters = n_clusters
+        self.init = init
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.verbose = verbose
+        self.compute_labels = compute_labels
+        self.random_state = random_state
+        self.tol = tol
+        self.max_no_improvement = max_no_improvement
+        self.init_size = init_size
+        self.n_init = n_init
+        self.reassignment_ratio = reassignment_ratio
+        self.n_threads = n_threads
+        self.kernel = kernel
+        self.metric = metric
+        self.workers = workers
+        self.options = options
+
+    def _checked_options(self) -> dict[str, Any]:
+        if not is_bool(self.compute_labels):
+            raise ValueError(f"compute_labels must be True or False, not {self.compute_labels!r}")
+        options: dict[str, Any] = {**super()._checked_options(), "init-size": self._sample()}
+        if options["seed"] is None:  # with given centres, too, batches are drawn
+            options["seed"] = Seed().text(self.random_state, "random_state")
+        return options
+
+    def partial_fit(self, X: Data, y: Any = None, sample_weight: Any = None) -> MiniBatchKMeans:
+        """One batch more, all rows of X: for rows that come bit by bit. The first call finds first centres among them.
+        labels_ and inertia_ are of X alone. y is ignored; sample_weight is as in fit."""
+        goes_on = hasattr(self, "_model")
+        rows = self._new_rows(X) if goes_on else _validate.rows_of(X)
+        options: dict[str, Any] = {**self._checked_options(), "iterations": 1, "max-no-improvement": 0, "tolerance": 0}
+        steps = self.n_steps_ if goes_on else 0
+        if rows.array is None or len(rows.array) > self.batch_size:
+            options["batch"] = WHOLE_MOST if rows.array is None else len(rows.array)
+        if isinstance(self.random_state, numbers.Integral):
+            options["seed"] = (options["seed"] + steps) % SEED_MOST  # other rows for centres that have hardly any
+        with self._progress() as progress, tempfile.TemporaryDirectory(prefix="shoal-batch-") as folder:
+            if goes_on:
+                before = os.path.join(folder, "before.safetensors")
+                self._model.write(before)
+                options.update(init=before, runs=1)
+                found = self._learn(rows, options, take_clusters, weights=sample_weight, progress=progress)
+            else:
+                found = self._best(options, rows, sample_weight, progress)
+            if progress:
+                progress.last = self._end_of(found["model"])
+        self._set_found(found, rows)
+        self.n_steps_ += steps
+        return self
+
+    def _sample(self) -> int | None:
+        if self.init_size is None:
+            return None
+        size = whole_number(self.init_size, "init_size", 1, WHOLE_MOST)
+        if size < self.n_clusters:
+            warnings.warn(f"init_size={size} is less than n_clusters={self.n_clusters}: {3 * self.n_clusters} is used",
+                          RuntimeWarning, stacklevel=4)
+            return 3 * self.n_clusters
+        return size
+
+    def _set_found(self, found: dict[str, Any], rows: _validate.Rows) -> None:
+        super()._set_found(found, rows)
+        if not self.compute_labels:
+            del self.labels_
+
+    def _set_model(self, model: Model) -> None:
+        super()._set_model(model)
+        self.n_steps_ = 0 if model.text("batches") is None else int(model.number("batches"))
+
+    @classmethod
+    def _parameters_of(cls, model: Model) -> dict[str, Any]:
+        found = super()._parameters_of(model)
+        if found.get("batch_size") == 0:
+            raise ValueError("this model was not found by batches: shoal.KMeans loads it")
+        size = model.text("option.init-size")
+        return {**found, "init_size": None if size is None else int(size) or None}
 
 
 def take_clusters(result: Any) -> dict[str, Any]:

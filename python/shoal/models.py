@@ -23,10 +23,13 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     """
     from shoal.autoencoder import Autoencoder
     from shoal.bayes import GaussianNB
-    from shoal.kmeans import KMeans
+    from shoal.kmeans import KMeans, MiniBatchKMeans
     from shoal.logistic import LogisticRegression
+    from shoal.net import NetClassifier
     name, model = os.fspath(path), Model.open(os.fspath(path))
-    kinds: list[type[Estimator]] = [Autoencoder, GaussianNB, KMeans, LogisticRegression]
+    batches = model.text("option.batch") not in (None, "0")
+    kinds: list[type[Estimator]] = [Autoencoder, GaussianNB, MiniBatchKMeans if batches else KMeans,
+                                    LogisticRegression, NetClassifier]
     for kind in kinds:
         if kind._learner == model.learner:
             return kind._of_model(model, name)

@@ -1,7 +1,11 @@
 /* A fixed crew of threads with stealing.  See pool.h.
  *
  * Each thread owns a run of items [begin, end) packed into one 64-bit word, so that taking one item and
- * stealing half of a run are each a single compare-and-swap. */
+ * stealing half of a run are each a single compare-and-swap.
+ *
+ * A call opens the gate, works, closes it when no item is left, and waits for the threads that came in through it.  It
+ * does not wait for those that did not: a thread that sleeps, or whose core is taken, holds nobody up, since its run is
+ * stolen. */
 #include "pool.h"
 
 #include <fenv.h>
@@ -21,15 +25,22 @@
 
 #include "memory.h"
 
-enum { MESSAGE_BYTES = 4096, SPINS = 4000, SPINS_LEAST = 60, SPINS_TRIED_EVERY = 8 };
+enum { MESSAGE_BYTES = 4096 };
+
+/* Nanoseconds: long enough for what is between the calls of short rounds. */
+enum { SPIN_MOST = 150000, SPIN_LEAST = 2000, SPIN_TRIED_EVERY = 8 };
+
+/* The gate: how many threads are inside, whether more may come in, and the number of the call. */
+static const uint64_t GATE_INSIDE = 0xffff, GATE_OPEN = 1 << 16, GATE_CALL = 1 << 17;
 
 typedef struct member {
     _Alignas(64) atomic_ullong run; /* begin in the high half, end in the low half */
     struct base_pool *pool;
     pthread_t thread;
     int index;
-    int spins;      /* how long it spins by now */
+    int64_t spins;  /* nanoseconds that it spins by now */
     unsigned waits; /* how often it has waited */
+    uint64_t call;  /* the last one that it was in */
 } member;
 
 struct base_pool {
@@ -38,11 +49,12 @@ struct base_pool {
     bool spins;  /* waiting by spinning for a moment pays only when every thread has a core */
     member *members;
 
+    _Alignas(64) atomic_ullong gate;
+    atomic_int asleep;         /* members that wait for work_given */
+    atomic_bool caller_asleep; /* the caller waits for work_done */
+    atomic_bool leaving;
     pthread_mutex_t lock;
     pthread_cond_t work_given, work_done;
-    atomic_uint generation; /* grows with every call of each */
-    atomic_int busy;
-    bool leaving;
 
     base_task *task;
     void *context;
@@ -181,55 +193,127 @@ static void work(base_pool *pool, member *self)
     } while (atomic_load(&pool->status) == SHOAL_OK && steal(pool, self));
 }
 
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+static int64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static inline void pause_briefly(void)
 {
+    for (int i = 0; i < 8; i++) {
 #if defined(__x86_64__)
-    _mm_pause();
+        _mm_pause();
+#else
+        atomic_signal_fence(memory_order_seq_cst);
 #endif
+    }
 }
 
-/* How often a thread looks before it sleeps.  Where cores are shared with other processes, the one it waits for may not
+/* How long a thread looks before it sleeps.  Where cores are shared with other processes, the one it waits for may not
  * run at all, and spinning takes the core from it: what was in vain is halved, until it is worth it again, which is
  * tried now and then. */
-static int spins_of(member *self)
+static int64_t spins_of(member *self)
 {
-    return !self->pool->spins ? 0 : ++self->waits % SPINS_TRIED_EVERY == 0 ? SPINS : self->spins;
+    return !self->pool->spins ? 0 : ++self->waits % SPIN_TRIED_EVERY == 0 ? SPIN_MOST : self->spins;
 }
 
-static void note_spins(member *self, bool worth_it)
+/* Looks for a moment whether `is_over`, and says so. */
+static bool spin(member *self, bool (*is_over)(const member *self))
 {
-    self->spins = worth_it ? SPINS : self->spins > 2 * SPINS_LEAST ? self->spins / 2 : SPINS_LEAST;
+    int64_t spins = spins_of(self);
+    bool over = is_over(self);
+    if (over || spins == 0)
+        return over;
+    for (int64_t end = nanoseconds() + spins; !over && nanoseconds() < end; over = is_over(self))
+        pause_briefly();
+    self->spins = over ? SPIN_MOST : self->spins > 2 * SPIN_LEAST ? self->spins / 2 : SPIN_LEAST;
+    return over;
 }
 
-/* Returns once the generation is no longer `seen`, or false when the pool ends. */
-static bool wait_for_work(member *self, unsigned seen)
+/* A call that this member was not in can be entered, or the pool ends. */
+static bool may_enter(const member *self)
+{
+    uint64_t gate = atomic_load(&self->pool->gate);
+    return (gate & GATE_OPEN && gate / GATE_CALL != self->call) || atomic_load(&self->pool->leaving);
+}
+
+static bool nobody_inside(const member *self)
+{
+    return (atomic_load(&self->pool->gate) & GATE_INSIDE) == 0;
+}
+
+/* Enters the next call that is still open; false when the pool ends. */
+static bool enter(member *self)
 {
     base_pool *pool = self->pool;
-    int spins = spins_of(self), spun = 0;
-    for (; spun < spins && atomic_load_explicit(&pool->generation, memory_order_acquire) == seen; spun++)
-        pause_briefly();
-    note_spins(self, spun < spins);
-    pthread_mutex_lock(&pool->lock);
-    while (atomic_load(&pool->generation) == seen && !pool->leaving)
-        pthread_cond_wait(&pool->work_given, &pool->lock);
-    bool go_on = !pool->leaving;
-    pthread_mutex_unlock(&pool->lock);
-    return go_on;
+    while (!atomic_load(&pool->leaving)) {
+        unsigned long long gate = atomic_load(&pool->gate);
+        while (gate & GATE_OPEN && gate / GATE_CALL != self->call)
+            if (atomic_compare_exchange_weak(&pool->gate, &gate, gate + 1)) {
+                self->call = gate / GATE_CALL;
+                return true;
+            }
+        if (spin(self, may_enter))
+            continue;
+        pthread_mutex_lock(&pool->lock);
+        atomic_fetch_add(&pool->asleep, 1); /* before it looks again: who opens looks at this afterwards */
+        if (!may_enter(self))               /* and after it: woken too late for one call, it looks out for the next */
+            pthread_cond_wait(&pool->work_given, &pool->lock);
+        atomic_fetch_sub(&pool->asleep, 1);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    return false;
 }
+
+static void leave(base_pool *pool)
+{
+    unsigned long long before = atomic_fetch_sub(&pool->gate, 1);
+    if ((before & GATE_INSIDE) != 1 || !atomic_load(&pool->caller_asleep))
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_signal(&pool->work_done);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void open_gate(base_pool *pool, bool wakes)
+{
+    uint64_t call = atomic_load(&pool->gate) / GATE_CALL + 1;
+    atomic_store(&pool->gate, call * GATE_CALL | GATE_OPEN);
+    if (!wakes || atomic_load(&pool->asleep) == 0)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_broadcast(&pool->work_given);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Lets nobody in any more, and waits for those who are inside. */
+static void close_gate(base_pool *pool)
+{
+    member *self = &pool->members[0];
+    atomic_fetch_and(&pool->gate, ~GATE_OPEN);
+    if (spin(self, nobody_inside))
+        return;
+    pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->caller_asleep, true); /* before it looks again: who leaves looks at this afterwards */
+    while (!nobody_inside(self))
+        pthread_cond_wait(&pool->work_done, &pool->lock);
+    atomic_store(&pool->caller_asleep, false);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static void *thread_main(void *argument)
 {
     member *self = argument;
-    base_pool *pool = self->pool;
     base_default_arithmetic();
-    for (unsigned seen = 0; wait_for_work(self, seen);) {
-        seen = atomic_load(&pool->generation);
-        work(pool, self);
-        if (atomic_fetch_sub(&pool->busy, 1) == 1) {
-            pthread_mutex_lock(&pool->lock);
-            pthread_cond_signal(&pool->work_done);
-            pthread_mutex_unlock(&pool->lock);
-        }
+    while (enter(self)) {
+        work(self->pool, self);
+        leave(self->pool);
     }
     return NULL;
 }
@@ -265,7 +349,7 @@ int base_pool_new(base_pool **out, int threads)
         member *self = &pool->members[i];
         self->pool = pool;
         self->index = i;
-        self->spins = SPINS;
+        self->spins = SPIN_MOST;
         if (i == 0)
             continue; /* the caller is member 0 */
         int error = start_thread(self);
@@ -287,8 +371,7 @@ void base_pool_free(base_pool **inout)
     if (!pool)
         return;
     pthread_mutex_lock(&pool->lock);
-    pool->leaving = true;
-    atomic_fetch_add(&pool->generation, 1); /* for those that spin */
+    atomic_store(&pool->leaving, true);
     pthread_cond_broadcast(&pool->work_given);
     pthread_mutex_unlock(&pool->lock);
     for (int i = 1; i <= pool->started; i++)
@@ -305,30 +388,21 @@ int base_pool_threads(const base_pool *pool)
     return pool->threads;
 }
 
-static void deal(base_pool *pool, int64_t items)
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static void deal(base_pool *pool, int64_t items, int among)
 {
     for (int i = 0; i < pool->threads; i++) {
-        uint64_t begin = (uint64_t)(items * i / pool->threads), end = (uint64_t)(items * (i + 1) / pool->threads);
+        uint64_t begin = i < among ? (uint64_t)(items * i / among) : 0,
+                 end = i < among ? (uint64_t)(items * (i + 1) / among) : 0;
         atomic_store(&pool->members[i].run, pack_run(begin, end));
     }
 }
 
-static void wait_until_done(base_pool *pool)
-{
-    member *self = &pool->members[0];
-    int spins = spins_of(self), spun = 0;
-    for (; spun < spins && atomic_load(&pool->busy) > 0; spun++)
-        pause_briefly();
-    note_spins(self, spun < spins);
-    pthread_mutex_lock(&pool->lock);
-    while (atomic_load(&pool->busy) > 0)
-        pthread_cond_wait(&pool->work_done, &pool->lock);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-int base_pool_each(base_pool *pool, int64_t items, base_task *task, void *context)
+static int each_item(base_pool *pool, int64_t items, base_task *task, void *context, bool wakes)
 {
     fenv_t callers;
+    const bool alone = pool->threads == 1 || items < 2; /* nobody is woken for that */
     if (items < 0 || items > UINT32_MAX)
         SHOAL_BUG("a pool can't run %lld items", (long long)items);
     fegetenv(&callers);
@@ -336,17 +410,23 @@ int base_pool_each(base_pool *pool, int64_t items, base_task *task, void *contex
     pool->task = task;
     pool->context = context;
     atomic_store(&pool->status, SHOAL_OK);
-    deal(pool, items);
-
-    pthread_mutex_lock(&pool->lock);
-    atomic_store(&pool->busy, pool->threads - 1);
-    atomic_fetch_add(&pool->generation, 1);
-    pthread_cond_broadcast(&pool->work_given);
-    pthread_mutex_unlock(&pool->lock);
-
+    deal(pool, items, alone ? 1 : pool->threads);
+    if (!alone)
+        open_gate(pool, wakes);
     work(pool, &pool->members[0]);
-    wait_until_done(pool);
+    if (!alone)
+        close_gate(pool);
     fesetenv(&callers);
     int status = atomic_load(&pool->status);
     return status < 0 ? shoal_fail(status, "%s", pool->message) : SHOAL_OK;
+}
+
+int base_pool_each(base_pool *pool, int64_t items, base_task *task, void *context)
+{
+    return each_item(pool, items, task, context, true);
+}
+
+int base_pool_each_awake(base_pool *pool, int64_t items, base_task *task, void *context)
+{
+    return each_item(pool, items, task, context, false);
 }

@@ -6,7 +6,8 @@
  *     base_pool_free(&pool);
  *
  * Items are dealt out in contiguous runs, one run a thread, so that a thread sees the same rows every
- * time; a thread that is done steals half of the longest run that remains.  The calling thread works too.
+ * time; a thread that is done steals half of the longest run that remains.  The calling thread works too, and waits for
+ * no thread that has not begun.
  * Signals come to other threads than the pool's, but for those that an instruction causes (SIGSEGV, SIGBUS, ...).
  * A task that fails stops the rest; its status and message become the call's.  Every thread computes
  * with the default floating-point environment. */
@@ -26,6 +27,8 @@ int base_pool_new(base_pool **out, int threads);
 void base_pool_free(base_pool **pool);
 int base_pool_threads(const base_pool *pool);
 int base_pool_each(base_pool *pool, int64_t items, base_task *task, void *context);
+/* The same by those threads that do not sleep at the moment: for work that is done by the time one has woken up. */
+int base_pool_each_awake(base_pool *pool, int64_t items, base_task *task, void *context);
 
 /* Rounding to nearest, subnormals kept, no traps, for the calling thread. */
 void base_default_arithmetic(void);

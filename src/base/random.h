@@ -24,6 +24,12 @@ typedef enum base_purpose {
     BASE_FOR_ORDER = 16,    /* the order of rows that are shuffled or split */
     BASE_FOR_CLASSES = 17,  /* which classes get the rows that a split can't share evenly */
     BASE_FOR_PLOTS = 18,    /* rows that a plot's axes are found from, and where the search for those begins */
+    BASE_FOR_PICKS = 19,    /* the order in which batches go through the rows of a stratum */
+    BASE_FOR_RUNS = 20,     /* the order of runs that are timed, and where each begins to read */
+    BASE_FOR_BATCHES = 21,  /* the keys of a run's batches, and which of the rows that were drawn are taken */
+    BASE_FOR_DROPOUT = 22,  /* values of a net that a step leaves out */
+    BASE_FOR_AUGMENT = 23,  /* what is done to the images that a net is trained on */
+    BASE_FOR_SWEEPS = 24,   /* points of trials of a sweep */
 } base_purpose;
 
 /* 128 bits in out[0..3]. */

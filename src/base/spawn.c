@@ -115,7 +115,9 @@ void base_wait(pid_t process, int *how)
 /* It is deaf to what may end us, and in no group that is told to end with ours. */
 int base_guard_start(base_guard *out, int grace)
 {
-    static const char script[] = "trap '' INT TERM HUP QUIT; g=; while read -r n; do g=\"$g -$n\"; done\n"
+    static const char script[] = "trap '' INT TERM HUP QUIT; g=; while read -r n; do case $n in\n"
+                                 "-*) k=; for i in $g; do [ $i = $n ] || k=\"$k $i\"; done; g=$k;;\n"
+                                 "*) g=\"$g -$n\";; esac; done\n"
                                  "[ %d = 0 ] || { kill -TERM $g; kill -CONT $g; sleep %d; } 2>/dev/null\n"
                                  "kill -9 $g 2>/dev/null";
     char command[sizeof script + 32];

@@ -46,8 +46,8 @@ int base_spawn_shell(pid_t *out, const char *command, const base_spawning *spawn
 void base_wait(pid_t process, int *how);
 
 /* A process that outlives this one, however that is ended, to end a process group then: first with SIGTERM, and after
- * some seconds with SIGKILL; at once when `grace` is 0.  Groups are lines of numbers that are written to `pipe`; ours
- * is the last end of it that is open. */
+ * some seconds with SIGKILL; at once when `grace` is 0.  Groups are lines of numbers that are written to `pipe`, and a
+ * line "-NUMBER" takes one back; ours is the last end of the pipe that is open. */
 typedef struct base_guard {
     pid_t process; /* 0 for none */
     int pipe;      /* close-on-exec; -1 for none */

@@ -21,6 +21,8 @@ bool base_text_is_clean(const char *text);
 void base_format_count(char *out, size_t size, int64_t count);
 /* The ending of a noun after a count: "" for 1, otherwise "s", as in "%d row%s". */
 const char *base_plural(int64_t count);
+/* "17 bytes", "1.2 GB": three digits or so, in thousands. */
+void base_format_bytes(char *out, size_t size, double bytes);
 
 /* Whether a text ends so, and has more than that: ".npy" is the name of no file with this ending. */
 bool base_text_ends(const char *text, const char *ending);

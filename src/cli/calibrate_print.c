@@ -14,7 +14,7 @@
 static void format_bytes_a_second(char *out, size_t size, double rate)
 {
     char bytes[24];
-    cli_format_bytes(bytes, sizeof bytes, rate);
+    base_format_bytes(bytes, sizeof bytes, rate);
     if (rate > 0)
         snprintf(out, size, "%s/s", bytes);
     else

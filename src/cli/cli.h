@@ -40,6 +40,7 @@ typedef struct cli_verb {
     int words_least;                /* how many of them must be there */
     bool words_in_synopsis;         /* it shows them itself, and run() counts them: not every use has the same */
     const char *synopsis;           /* the rest of the usage line: "-k K [options]" */
+    const char *rest;               /* from a word that begins so on, none is an option: ":::"; or NULL */
     const char *const *description; /* paragraphs, ended by NULL: help has the first, the manual all */
     const learn_example *examples;  /* ended by a row without a command */
     const base_option_group *options;
@@ -65,11 +66,15 @@ void cli_run_prepare(void);
 /* Makes the options of `shoal data pack`. */
 void cli_data_pack_prepare(void);
 extern const cli_verb cli_predict, cli_run, cli_data_info, cli_data_head, cli_data_convert, cli_data_split,
-    cli_data_shuffle, cli_data_patches, cli_data_pack, cli_man, cli_help, cli_completion;
+    cli_data_shuffle, cli_data_patches, cli_data_pack, cli_data_verify, cli_data_speed, cli_man, cli_help,
+    cli_completion;
 extern const cli_verb cli_store_ls, cli_store_get, cli_store_put, cli_store_cat, cli_store_rm, cli_store_du,
     cli_store_copy, cli_store_bench;
+extern const cli_verb cli_map;
 extern const cli_verb cli_calibrate;
 extern const cli_verb cli_plan_search;
+extern const cli_verb cli_sweep, cli_sweep_show, cli_sweep_best, cli_sweep_table, cli_sweep_export, cli_sweep_check,
+    cli_sweep_list, cli_sweep_plot;
 extern const cli_verb cli_agent, cli_check;
 extern const cli_verb cli_worker, cli_job_list, cli_job_show, cli_job_watch, cli_job_wait, cli_job_logs, cli_job_result,
     cli_job_scale, cli_job_resume, cli_job_cancel, cli_job_remove;
@@ -155,6 +160,11 @@ typedef struct cli_progress {
     double phase_started; /* in seconds of the run */
     int64_t phase_rounds;
     double rows_per_second, last; /* of the last round; when it ended */
+    const learn_face *face;       /* of the run, for what it says of rounds; NULL: it is not known */
+    struct {
+        bool known; /* the first round of which the face said how far it is */
+        double done, rows, seconds;
+    } begun;
 } cli_progress;
 
 void cli_progress_start(cli_progress *progress, bool quiet);
@@ -190,6 +200,8 @@ void cli_outcome_print_data(const shoal_outcome *outcome, FILE *stream);
  * on with a line, and for --json. */
 void cli_print_reading(FILE *stream, const shoal_data *data, int64_t columns);
 void cli_json_reading(json_t **object, const shoal_data *data);
+/* A line on stderr about records that --skip-broken left out, if there are any. */
+void cli_tell_skipped(const shoal_data *data);
 /* "load 0.01 s, scan 0.10 s, ..." and the kernel and threads, as the summary for people shows them. */
 void cli_outcome_print_times(const shoal_outcome *outcome, FILE *stream);
 /* Adds what a face tells: numbers, and tensors of one dimension as lists. */
@@ -206,8 +218,6 @@ void cli_print_written(FILE *stream, const run_file *outputs, const char *folder
 
 /* Prints one line of JSON, in ASCII, to stdout and takes the object, which may be NULL after a failure to make it. */
 int cli_print_json(json_t *object);
-/* "17 bytes", "1.2 GB": three digits or so, in thousands. */
-void cli_format_bytes(char *out, size_t size, double bytes);
 /* Writes text from a file, a store or another machine, or its first bytes, without what could speak to a terminal. */
 void cli_put_text(FILE *stream, const char *text);
 void cli_put_text_n(FILE *stream, const char *text, size_t length);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/memory.h"
 #include "kernel/kernel.h"
 #include "run/hosts.h"
@@ -42,7 +43,7 @@ static const base_option_group groups[] = {
 static void format_link_rate(char *out, size_t size, double rate)
 {
     char bytes[32];
-    cli_format_bytes(bytes, sizeof bytes, rate);
+    base_format_bytes(bytes, sizeof bytes, rate);
     snprintf(out, size, rate > 0 ? "%s/s" : "-", bytes);
 }
 
@@ -69,7 +70,7 @@ static void print_check_row(const run_host *row, int width)
         print_reason(row);
         return;
     }
-    cli_format_bytes(memory, sizeof memory, (double)facts->memory);
+    base_format_bytes(memory, sizeof memory, (double)facts->memory);
     if (row->nodes > 1)
         snprintf(cores, sizeof cores, "%lldx%lld", (long long)row->nodes, (long long)facts->cores);
     else

@@ -110,7 +110,8 @@ static void offer_commands(void)
     for (const cli_verb *const *verb = cli_verbs(); *verb; verb++) {
         size_t length = strcspn((*verb)->name, " ");
         bool family = (*verb)->name[length] == ' ';
-        if (strncmp((*verb)->name, before, length) != 0 || before[length] != ' ') /* families are in one piece */
+        /* Families are in one piece, and may begin with a command of their name. */
+        if (strncmp((*verb)->name, before, length) != 0 || (before[length] != ' ' && before[length]))
             offer((*verb)->name, (int)length, family ? "more commands" : (*verb)->summary);
         before = (*verb)->name;
     }

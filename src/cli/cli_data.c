@@ -40,6 +40,7 @@ static int run_convert(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = shoal_data_open(&data, word[0], &settings->data);
     if (status == SHOAL_OK) {
+        cli_tell_skipped(data);
         outputs[0].content.type = shoal_type_name(shoal_data_type(data));
         outputs[0].content.rows = shoal_data_rows(data);
         outputs[0].content.columns = shoal_data_columns(data);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/data_lines.h"
+#include "data/table/data_lines.h"
 
 typedef struct settings {
     cli_common common;
@@ -110,6 +110,7 @@ static int run_head(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK && data->lines && all)
         status = data_lines_values(&values, data, &options);
     if (status == SHOAL_OK) {
+        cli_tell_skipped(data);
         print_names(data);
         status = data->lines ? show_lines(data, values, settings->count) : show_values(data, settings->count);
     }

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "data/data_internal.h"
-#include "data/data_members.h"
-#include "data/data_missing.h"
+#include "data/format/data_members.h"
+#include "data/table/data_missing.h"
 
 typedef struct settings {
     cli_common common;
@@ -54,6 +54,8 @@ static int open_described(described *out, const char *address, shoal_data_option
     if (options.missing == SHOAL_MISSING_REFUSE)
         options.missing = SHOAL_MISSING_KEEP;
     status = shoal_data_open(&out->data, address, &options);
+    if (status == SHOAL_OK)
+        cli_tell_skipped(out->data);
     return status == SHOAL_OK && options.missing == SHOAL_MISSING_KEEP && out->data->format == &data_text
                ? data_missing_count(&out->missing, out->data)
                : status;

@@ -27,10 +27,10 @@ static const shoal_option listing_rows[] = {
     {"name", 0, SHOAL_OPTION_TEXT, offsetof(run_pack_settings, name), "NAME",
      .help = "what the names of shards begin with", .default_text = "the name of the folder of all images"},
     {"resume", 0, SHOAL_OPTION_FLAG, offsetof(run_pack_settings, resume),
-     .help = "keep the shards that an earlier run with the same images and options has put; shoal job resume does it "
-             "for workers"},
+     .help = "keep the shards that an earlier run with the same images and options has put, also one that was done; "
+             "shoal job resume does it for workers"},
     {"force", 0, SHOAL_OPTION_FLAG, offsetof(run_pack_settings, force),
-     .help = "replace images that were packed to OUT before"},
+     .help = "replace images that were packed to OUT before, and FILE of --picture whatever it holds"},
     {0},
 };
 static const shoal_option *const listing_options = listing_rows;
@@ -43,18 +43,25 @@ static const shoal_option threads_rows[] = {
 };
 static const shoal_option *const threads_options = threads_rows;
 
+/* The learner's output. */
+static shoal_option picture_rows[2];
+static const shoal_option *const picture_options = picture_rows;
+
 /* The learner's own options without those that the verb sets itself. */
 static shoal_option own_rows[32];
 static const shoal_option *const own_options = own_rows;
 
-static base_option_group groups[8];
+static base_option_group groups[9];
 
 void cli_data_pack_prepare(void)
 {
-    static const char *const hidden[] = {"name", "class-names", "parts", "resume", NULL};
+    static const char *const hidden[] = {"name", "class-names", "parts", "resume", "replace", NULL};
     const size_t at = offsetof(settings, request);
     const shoal_option *table = learn_face_find("pack")->algorithm->options;
+    const learn_output *picture = &learn_face_find("pack")->outputs[0];
     int rows = 0, count = 0;
+    picture_rows[0] =
+        (shoal_option){picture->name, .kind = SHOAL_OPTION_TEXT, .argument = picture->argument, .help = picture->help};
     for (; table->name; table++) {
         bool is_hidden = false;
         for (int i = 0; hidden[i]; i++)
@@ -64,6 +71,7 @@ void cli_data_pack_prepare(void)
     }
     groups[count++] = (base_option_group){"Images and shards", &listing_options, offsetof(settings, pack)};
     groups[count++] = (base_option_group){"Pixels and files", &own_options, at + offsetof(shoal_request, config)};
+    groups[count++] = (base_option_group){"Output", &picture_options, at + offsetof(shoal_request, output)};
     groups[count++] = (base_option_group){"Running", &threads_options, at + offsetof(shoal_request, place)};
     groups[count++] = (base_option_group){"Ranks", &run_engine_options, at + offsetof(shoal_request, ranks)};
     groups[count++] =
@@ -87,6 +95,7 @@ static int run_data_pack(void *from_main, const char *const *word, int words)
     request->algorithm = usual->algorithm;
     request->place.kernel = usual->place.kernel;
     request->ranks.verify = usual->ranks.verify;
+    request->force = settings->pack.force;
     request->json = settings->print.json;
     request->watch = cli_watcher(&watch);
     status = run_pack_begin(&pack, request, word, words - 1, word[words - 1], &settings->pack);
@@ -115,6 +124,7 @@ static const char *const description[] = {
 static const learn_example examples[] = {
     {"shoal data pack flowers packed --size 192x192", "16 shards of TFRecord, with the folders as classes"},
     {"shoal data pack flowers packed --shuffle 1 --shards 64 --index", "in random order, with indices"},
+    {"shoal data pack flowers packed --picture sheet.png", "and a contact sheet of what was packed"},
     {"shoal data pack flowers packed --format tar --chroma 420", "as webdataset reads it"},
     {"shoal data pack flowers packed --format npy --encode raw --skip-broken", "as arrays of pixels"},
     {"shoal data pack az://acct/box/flowers az://acct/box/packed --store az://acct/jobs --workers slurm:16",

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/text.h"
-#include "data/patches_file.h"
+#include "data/image/patches_file.h"
 
 typedef struct settings {
     cli_common common;

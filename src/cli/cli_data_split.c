@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "data/data_lines.h"
-#include "data/split.h"
+#include "data/table/data_lines.h"
+#include "data/table/split.h"
 
 typedef struct settings {
     cli_common common;
@@ -129,6 +129,8 @@ static int deal_rows(const settings *settings, const data_split_request *request
     if (status < 0)
         return status;
     status = data_split_open(&split, request);
+    if (status == SHOAL_OK)
+        cli_tell_skipped(split.data);
     for (int i = 0; i < split.parts && status == SHOAL_OK; i++)
         outputs[i].content = content_of(&split, &split.part[i]);
     if (status == SHOAL_OK)

@@ -194,6 +194,7 @@ static int read_data(shoal_outcome **out, shoal_request **request, const learn_f
     memcpy((*request)->config, settings->config, face->algorithm->config_size);
     (*request)->reading = settings->reading;
     (*request)->inputs = settings->inputs;
+    (*request)->inputs.planned = true;
     (*request)->data = path;
     return run_prepare(out, *request);
 }
@@ -316,7 +317,7 @@ static void make_plan_verb(made_verb *out, const learn_face *face)
     base_option_group own[5] = {0};
     int groups = 0;
     pick_options(out->reading, run_data_options,
-                 (const char *const[]){"header", "columns", "drop-column", "missing", "memory", NULL});
+                 (const char *const[]){"header", "columns", "drop-column", "missing", "skip-broken", "memory", NULL});
     pick_options(out->inputs, face->inputs, (const char *const[]){"target", "weights", "standardise", NULL});
     out->reading_table = out->reading;
     out->inputs_table = out->inputs;

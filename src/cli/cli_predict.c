@@ -68,6 +68,8 @@ static int print_predict_object(const shoal_application *application)
     int status = shoal_result_new(&facts);
     if (status == SHOAL_OK && predictor->tell)
         status = predictor->tell(facts, &application->applied, application->outcome->result);
+    if (status == SHOAL_OK)
+        status = shoal_result_check(facts);
     base_json_put(&object, "model", json_string(application->model->face->algorithm->name));
     if (status == SHOAL_OK && object)
         cli_json_facts(&object, facts);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/text.h"
 #include "base/memory.h"
 
 typedef struct settings {
@@ -111,7 +112,7 @@ static int show_amount(const settings *settings, const char *name, amount amount
         base_json_put(&object, "bytes", json_integer(amount.bytes));
         return cli_print_json(object);
     }
-    cli_format_bytes(bytes, sizeof bytes, (double)amount.bytes);
+    base_format_bytes(bytes, sizeof bytes, (double)amount.bytes);
     printf("%10s %10" PRId64 "  ", bytes, amount.keys);
     cli_put_text(stdout, name ? name : "total");
     putchar('\n');

@@ -36,7 +36,7 @@ static void show_removed(void *progress, const transfer_counts *so_far)
     char line[96], bytes[32];
     if (so_far->files < 1000)
         return;
-    cli_format_bytes(bytes, sizeof bytes, (double)so_far->bytes);
+    base_format_bytes(bytes, sizeof bytes, (double)so_far->bytes);
     snprintf(line, sizeof line, "removed %lld keys, %s", (long long)so_far->files, bytes);
     cli_progress_say(progress, line);
 }
@@ -51,7 +51,7 @@ static int print_removed(const transfer_report *report, const cli_print_settings
         cli_json_put_counts(&object, &report->requests);
         return cli_print_json(object);
     }
-    cli_format_bytes(bytes, sizeof bytes, (double)report->bytes);
+    base_format_bytes(bytes, sizeof bytes, (double)report->bytes);
     if (!print->quiet && report->files > 0)
         printf("removed %lld key%s, %s\n", (long long)report->files, base_plural(report->files), bytes);
     return SHOAL_OK;

@@ -18,7 +18,8 @@ static const struct section {
     const char *first[5];
 } sections[] = {
     {"Train a model", {NULL}},
-    {"Apply a model, or run your own code", {"predict", "run"}},
+    {"Apply a model, or run your own code", {"predict", "run", "map"}},
+    {"Search hyper-parameters", {"sweep"}},
     {"Data files", {"data"}},
     {"Workers and jobs", {"job", "worker", "check", "agent"}},
     {"Stores: folders, Azure, S3", {"store"}},
@@ -97,6 +98,12 @@ void cli_help_verb(FILE *stream, const cli_verb *verb)
     fputs("\nExamples:\n", stream);
     for (const learn_example *example = verb->examples; example->command; example++)
         fprintf(stream, "  %s\n      %s\n", example->command, example->what);
+    if (cli_verb_family(verb->name)) {
+        fputs("\nMore commands:\n", stream);
+        for (const cli_verb *const *more = cli_verbs(); *more; more++)
+            if (cli_verb_is_of(*more, verb->name))
+                list_verb(stream, *more);
+    }
     if (verb->description[1])
         fprintf(stream, "\nThe manual page says more: shoal man %s | man -l -\n", verb->name);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "run/ranks.h"
 #include "run/run.h"
 
@@ -10,6 +11,7 @@
 typedef struct settings {
     cli_common common;
     cli_print_settings print;
+    bool describe; /* of faces that can */
     _Alignas(16) char request[];
 } settings;
 
@@ -24,6 +26,32 @@ static const char on_ranks[] =
     "same bits; rank 0 alone prints and writes. With --checkpoint, the same command with --resume continues after a "
     "crash, with any number of ranks or threads.";
 
+static const shoal_option describe_rows[] = {
+    {"describe", 0, SHOAL_OPTION_FLAG, offsetof(settings, describe),
+     .help = "print what the options make of the rows of DATA, such as the layers of a net, and run nothing"},
+    {0},
+};
+static const shoal_option *const describe_options = describe_rows;
+
+/* Ranks all read the rows, and the first one prints. */
+static int describe_run(const shoal_request *request)
+{
+    shoal_outcome *outcome = NULL;
+    char *text = NULL;
+    int status = run_check(request);
+    if (status == SHOAL_OK)
+        status = run_prepare(&outcome, request);
+    if (status == SHOAL_OK) {
+        const learn_rows rows = run_rows_of(outcome);
+        status = request->face->describe(&text, outcome->config, &rows);
+    }
+    if (status == SHOAL_OK && run_is_first())
+        fputs(text, stdout);
+    base_free(&text);
+    shoal_outcome_free(&outcome);
+    return status;
+}
+
 static int run_learner(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
@@ -33,11 +61,17 @@ static int run_learner(void *from_main, const char *const *word, int words)
     cli_watch watch;
     (void)words;
     cli_watch_start(&watch, settings->print.quiet);
+    watch.progress.face = face;
     request->face = face;
     request->algorithm = face->algorithm;
     request->data = word[0];
     request->json = settings->print.json;
     request->watch = cli_watcher(&watch);
+    if (settings->describe) {
+        int described = describe_run(request);
+        cli_progress_clear(&watch.progress);
+        return described;
+    }
     int status = run_request(&outcome, request);
     cli_progress_clear(&watch.progress);
     status = cli_outcome_tell(outcome, &settings->print, status);
@@ -52,13 +86,15 @@ enum { FACES_MOST = 32, PARAGRAPHS_MOST = 12 };
 /* A verb and what it points to. */
 typedef struct made_verb {
     cli_verb verb;
-    base_option_group groups[RUN_GROUPS_MOST + 3];
+    base_option_group groups[RUN_GROUPS_MOST + 4];
     const char *description[PARAGRAPHS_MOST + 3];
 } made_verb;
 
 static void make_learner_verb(made_verb *out, const learn_face *face)
 {
     int groups = run_request_groups(out->groups, face, offsetof(settings, request)), paragraphs = 0;
+    if (face->describe)
+        out->groups[groups++] = (base_option_group){"Describing", &describe_options, 0};
     out->groups[groups++] = (base_option_group){"Printing", &cli_print_options, offsetof(settings, print)};
     out->groups[groups] = (base_option_group){"Help", &cli_common_options, offsetof(settings, common)};
     while (face->description[paragraphs] && paragraphs < PARAGRAPHS_MOST) {

@@ -14,12 +14,14 @@
 
 /* The verbs of learners come before these, then what is done with a model, then the learners' plans. */
 static const cli_verb *const other_verbs[] = {
-    &cli_plan_search,  &cli_calibrate,    &cli_data_info,  &cli_data_head,  &cli_data_convert, &cli_data_split,
-    &cli_data_shuffle, &cli_data_patches, &cli_data_pack,  &cli_store_ls,   &cli_store_get,    &cli_store_put,
-    &cli_store_cat,    &cli_store_rm,     &cli_store_du,   &cli_store_copy, &cli_store_bench,  &cli_worker,
-    &cli_agent,        &cli_check,        &cli_job_list,   &cli_job_show,   &cli_job_watch,    &cli_job_wait,
-    &cli_job_logs,     &cli_job_result,   &cli_job_scale,  &cli_job_resume, &cli_job_cancel,   &cli_job_remove,
-    &cli_help,         &cli_man,          &cli_completion,
+    &cli_plan_search,  &cli_sweep,       &cli_sweep_show,   &cli_sweep_best,   &cli_sweep_table, &cli_sweep_export,
+    &cli_sweep_plot,   &cli_sweep_check, &cli_sweep_list,   &cli_calibrate,    &cli_data_info,   &cli_data_head,
+    &cli_data_convert, &cli_data_split,  &cli_data_shuffle, &cli_data_patches, &cli_data_pack,   &cli_data_verify,
+    &cli_data_speed,   &cli_store_ls,    &cli_store_get,    &cli_store_put,    &cli_store_cat,   &cli_store_rm,
+    &cli_store_du,     &cli_store_copy,  &cli_store_bench,  &cli_map,          &cli_worker,      &cli_agent,
+    &cli_check,        &cli_job_list,    &cli_job_show,     &cli_job_watch,    &cli_job_wait,    &cli_job_logs,
+    &cli_job_result,   &cli_job_scale,   &cli_job_resume,   &cli_job_cancel,   &cli_job_remove,  &cli_help,
+    &cli_man,          &cli_completion,
 };
 enum { OTHER_VERBS = sizeof other_verbs / sizeof *other_verbs, VERBS_MOST = OTHER_VERBS + 64, TOPICS_MOST = 16 };
 
@@ -146,12 +148,21 @@ static int check_words(const cli_verb *verb, const char *const *word, int count)
     return SHOAL_OK;
 }
 
+/* How many arguments there are before those that are words whatever they look like. */
+static int count_before_rest(const cli_verb *verb, int argc, char *const *argv)
+{
+    int before = 0;
+    while (before < argc && !(verb->rest && strncmp(argv[before], verb->rest, strlen(verb->rest)) == 0))
+        before++;
+    return before;
+}
+
 /* Reads the arguments after the verb's name and runs it. */
 static int run_verb(const cli_verb *verb, int argc, char *const *argv)
 {
     void *settings = NULL;
     const char **word = NULL;
-    int count = 0;
+    int count = 0, before = count_before_rest(verb, argc, argv);
     if (verb->of_ranks)
         run_ranks_expect();
     int status = base_alloc(&settings, 1, verb->settings_size, "the settings");
@@ -160,7 +171,9 @@ static int run_verb(const cli_verb *verb, int argc, char *const *argv)
     if (status == SHOAL_OK)
         status = base_options_default(settings, verb->options);
     if (status == SHOAL_OK)
-        status = base_options_parse(settings, verb->options, word, &count, argc, argv);
+        status = base_options_parse(settings, verb->options, word, &count, before, argv);
+    for (int i = before; i < argc && status == SHOAL_OK; i++)
+        word[count++] = argv[i];
     if (status == SHOAL_OK)
         ((cli_common *)settings)->verb = verb;
     bool help = status == SHOAL_OK && ((cli_common *)settings)->help;
@@ -225,6 +238,14 @@ static void hold_standard_streams(void)
             return;
 }
 
+/* Room for what most commands print, so that it is written by finish_stdout, which can say why that failed. */
+static void widen_stdout(void)
+{
+    static char room[1 << 16];
+    if (!isatty(STDOUT_FILENO))
+        setvbuf(stdout, room, _IOFBF, sizeof room);
+}
+
 /* What was printed may not have arrived: a closed pipe, a full disk. */
 static int finish_stdout(int status)
 {
@@ -241,6 +262,7 @@ int main(int argc, char **argv)
 {
     const cli_verb *verb = NULL;
     hold_standard_streams();
+    widen_stdout();
     cli_signals_start();
     run_process_is_shoal();
     int status = dispatch(&verb, argc, argv);

@@ -15,7 +15,7 @@ static const shoal_option print_rows[] = {
     {"json", 0, SHOAL_OPTION_FLAG, offsetof(cli_print_settings, json), NULL,
      .help = "print one JSON object at the end instead of the summary"},
     {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(cli_print_settings, quiet), NULL,
-     .help = "print print no progress line and no summary; errors are still printed"},
+     .help = "print no progress line and no summary; errors are still printed"},
     {0},
 };
 

@@ -232,12 +232,16 @@ json_t *cli_outcome_json(const shoal_outcome *outcome)
     json_t *object = json_object();
     base_json_put(&object, "learner", json_string(outcome->algorithm->name));
     base_json_put(&object, "data", base_json_text(outcome->data_name));
-    base_json_put(&object, "rows", json_integer(outcome->rows));
+    base_json_put(&object, "rows", json_integer(outcome->rows - outcome->held_rows));
     base_json_put(&object, "columns", json_integer(data_columns(outcome)));
     if (has_target(outcome)) {
         char name[256];
         name_target(name, sizeof name, outcome);
         base_json_put(&object, "target", base_json_text(name));
+    }
+    if (outcome->held_name) {
+        base_json_put(&object, "validation_data", base_json_text(outcome->held_name));
+        base_json_put(&object, "validation_rows", json_integer(outcome->held_rows));
     }
     if (outcome->data)
         cli_json_reading(&object, outcome->data);
@@ -287,14 +291,26 @@ static void print_header(FILE *stream, const shoal_data *data, int64_t columns)
 void cli_print_reading(FILE *stream, const shoal_data *data, int64_t columns)
 {
     const int64_t missing = shoal_data_missing(data), dropped = shoal_data_rows_dropped(data);
+    const int64_t skipped = shoal_data_skipped(data);
     if (shoal_data_has_header(data))
         print_header(stream, data, columns);
     else if (strcmp(shoal_data_format(data), "text") == 0)
         fputs("; no header", stream);
+    if (skipped > 0)
+        fprintf(stream, "; %" PRId64 " broken record%s left out", skipped, base_plural(skipped));
     if (dropped > 0)
         fprintf(stream, "; %" PRId64 " row%s with missing values left out", dropped, base_plural(dropped));
     else if (missing > 0)
         fprintf(stream, "; %" PRId64 " missing value%s filled in by means", missing, base_plural(missing));
+}
+
+void cli_tell_skipped(const shoal_data *data)
+{
+    if (!shoal_data_skipped_text(data))
+        return;
+    fputs("shoal: ", stderr);
+    cli_put_text(stderr, shoal_data_skipped_text(data));
+    fputc('\n', stderr);
 }
 
 void cli_json_reading(json_t **object, const shoal_data *data)
@@ -302,6 +318,8 @@ void cli_json_reading(json_t **object, const shoal_data *data)
     const int64_t missing = shoal_data_missing(data);
     if (strcmp(shoal_data_format(data), "text") == 0)
         base_json_put(object, "header", json_boolean(shoal_data_has_header(data)));
+    if (shoal_data_skipped(data) > 0)
+        base_json_put(object, "records_skipped", json_integer(shoal_data_skipped(data)));
     if (missing > 0)
         base_json_put(object, "missing", json_integer(missing));
     if (missing > 0)
@@ -326,12 +344,18 @@ static void print_target(const shoal_outcome *outcome, FILE *stream)
 
 void cli_outcome_print_data(const shoal_outcome *outcome, FILE *stream)
 {
+    const int64_t rows = outcome->rows - outcome->held_rows;
     fprintf(stream, "data       ");
     cli_put_text(stream, outcome->data_name);
-    fprintf(stream, ": %" PRId64 " row%s, %" PRId64 " column%s, %s", outcome->rows, base_plural(outcome->rows),
-            data_columns(outcome), base_plural(data_columns(outcome)), shoal_type_name(outcome->type));
+    fprintf(stream, ": %" PRId64 " row%s, %" PRId64 " column%s, %s", rows, base_plural(rows), data_columns(outcome),
+            base_plural(data_columns(outcome)), shoal_type_name(outcome->type));
     if (outcome->data)
         cli_print_reading(stream, outcome->data, data_columns(outcome));
+    if (outcome->held_name) {
+        fprintf(stream, "; %" PRId64 " row%s of ", outcome->held_rows, base_plural(outcome->held_rows));
+        cli_put_text(stream, outcome->held_name);
+        fputs(" held out", stream);
+    }
     fputc('\n', stream);
     if (outcome->columns_used.note) {
         fprintf(stream, "columns    ");
@@ -388,6 +412,8 @@ static int print_run_object(const shoal_outcome *outcome)
     int status = outcome->face->tell ? shoal_result_new(&facts) : SHOAL_OK;
     if (status == SHOAL_OK && facts)
         status = outcome->face->tell(facts, &ended);
+    if (status == SHOAL_OK && facts)
+        status = shoal_result_check(facts);
     if (status == SHOAL_OK && facts && object)
         cli_json_facts(&object, facts);
     if (status == SHOAL_OK && object &&
@@ -443,24 +469,38 @@ static int print_detached(const shoal_outcome *outcome, const cli_print_settings
     return SHOAL_OK;
 }
 
+/* Of a learner that has iterations. */
+static int describe_end(char **out, const shoal_outcome *outcome)
+{
+    const double iterations = shoal_result_number(outcome->result, "iterations");
+    if (!outcome->report.stopped)
+        return base_format(out,
+                           "diverged in round %" PRId64
+                           ": the cost has no finite value further down; the model is that "
+                           "of iteration %.0f",
+                           outcome->report.rounds, iterations);
+    if (outcome->face->kept)
+        return base_format(out, "stopped after %.0f iteration%s; %s of iteration %.0f", iterations,
+                           iterations == 1 ? "" : "s", outcome->face->kept, iterations);
+    return base_format(out, "stopped after %" PRId64 " round%s; the result is that of the last one",
+                       outcome->report.rounds, base_plural(outcome->report.rounds));
+}
+
 /* What a run had before a signal, or before it diverged, is written, but the run did not succeed. */
 static int tell_end(const shoal_outcome *outcome)
 {
-    double iterations = shoal_result_number(outcome->result, "iterations");
-    if (outcome->report.stopped && outcome->face->kept)
-        fprintf(stderr, "shoal: stopped after %.0f iteration%s; %s of iteration %.0f\n", iterations,
-                iterations == 1 ? "" : "s", outcome->face->kept, iterations);
-    else if (outcome->report.stopped)
-        fprintf(stderr, "shoal: stopped after %" PRId64 " round%s; the result is that of the last one\n",
-                outcome->report.rounds, base_plural(outcome->report.rounds));
-    if (outcome->report.stopped)
-        return CLI_INTERRUPTED;
-    if (shoal_result_number(outcome->result, "diverged") > 0)
-        return shoal_fail(SHOAL_INVALID,
-                          "%s: diverged in round %lld: the cost has no finite value further down; the model is that of "
-                          "iteration %.0f",
-                          outcome->data_name, (long long)outcome->report.rounds, iterations);
-    return SHOAL_OK;
+    const learn_ended ended = run_ended(outcome);
+    const bool stopped = outcome->report.stopped;
+    char *text = NULL;
+    if (!stopped && !(shoal_result_number(outcome->result, "diverged") > 0))
+        return SHOAL_OK;
+    int status = outcome->face->tell_end ? outcome->face->tell_end(&text, &ended) : describe_end(&text, outcome);
+    if (status == SHOAL_OK && stopped)
+        fprintf(stderr, "shoal: %s\n", text);
+    else if (status == SHOAL_OK)
+        status = shoal_fail(SHOAL_INVALID, "%s: %s", outcome->data_name, text);
+    base_free(&text);
+    return stopped ? CLI_INTERRUPTED : status;
 }
 
 int cli_outcome_tell(const shoal_outcome *outcome, const cli_print_settings *print, int status)

@@ -35,15 +35,3 @@ void cli_put_text_n(FILE *stream, const char *text, size_t length)
         at += step;
     }
 }
-
-void cli_format_bytes(char *out, size_t size, double bytes)
-{
-    static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
-    int unit = -1;
-    for (; bytes >= 999.5 && unit < 5; unit++)
-        bytes /= 1000;
-    if (unit < 0)
-        snprintf(out, size, "%.0f byte%s", bytes, bytes == 1 ? "" : "s");
-    else
-        snprintf(out, size, bytes < 99.95 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
-}

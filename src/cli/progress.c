@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/pool.h"
 
 static const double SECONDS_BETWEEN = 0.1;
@@ -102,6 +103,38 @@ static void follow_phase(cli_progress *progress, const shoal_round *done, const 
     }
 }
 
+/* What the face says, with the rate and the time left since it said so first. */
+static bool show_told(cli_progress *progress, const shoal_round *next, double seconds)
+{
+    learn_told told = {0};
+    char line[256], part[64], text[32];
+    if (!progress->face || !progress->face->tell_round || !next->model)
+        return false;
+    progress->face->tell_round(&told, NULL, next, NULL);
+    if (!told.line[0])
+        return progress->begun.known; /* while an epoch is scored the line stays */
+    if (!progress->begun.known) {
+        progress->begun.known = true;
+        progress->begun.done = told.done;
+        progress->begun.rows = told.rows;
+        progress->begun.seconds = seconds;
+    }
+    if (base_seconds() - progress->shown < SECONDS_BETWEEN)
+        return true;
+    const double took = seconds - progress->begun.seconds, went = told.done - progress->begun.done;
+    snprintf(line, sizeof line, "%s", told.line);
+    if (took > 0 && went > 0) {
+        format_rate(text, sizeof text, (told.rows - progress->begun.rows) / took);
+        snprintf(part, sizeof part, "%s rows/s", text);
+        append_part(line, sizeof line, part);
+        format_clock(text, sizeof text, fmin(took * (1 - told.done) / went, 1e9));
+        snprintf(part, sizeof part, "%s%s left", told.may_end ? "at most " : "", text);
+        append_part(line, sizeof line, part);
+    }
+    show_text(progress, line);
+    return true;
+}
+
 void cli_progress_round(cli_progress *progress, const shoal_round *done, const shoal_round *next, int64_t rows,
                         double seconds)
 {
@@ -111,6 +144,8 @@ void cli_progress_round(cli_progress *progress, const shoal_round *done, const s
         cli_progress_clear(progress);
         return;
     }
+    if (show_told(progress, next, seconds))
+        return;
     follow_phase(progress, done, next, seconds);
     if (seconds > progress->last)
         progress->rows_per_second = (double)rows / (seconds - progress->last);
@@ -147,12 +182,12 @@ void cli_progress_transfer(cli_progress *progress, const transfer_counts *so_far
         return;
     snprintf(line, sizeof line, "%lld of %lld%s files", (long long)so_far->files, (long long)so_far->files_found,
              so_far->all_found ? "" : " or more");
-    cli_format_bytes(first, sizeof first, (double)so_far->bytes);
-    cli_format_bytes(second, sizeof second, (double)so_far->bytes_found);
+    base_format_bytes(first, sizeof first, (double)so_far->bytes);
+    base_format_bytes(second, sizeof second, (double)so_far->bytes_found);
     snprintf(part, sizeof part, "%s of %s", first, second);
     append_part(line, sizeof line, part);
     double rate = so_far->seconds > 0 ? (double)so_far->bytes / so_far->seconds : 0;
-    cli_format_bytes(first, sizeof first, rate);
+    base_format_bytes(first, sizeof first, rate);
     snprintf(part, sizeof part, "%s/s", first);
     append_part(line, sizeof line, part);
     double left = rate > 0 ? (double)(so_far->bytes_found - so_far->bytes) / rate : -1;

@@ -100,15 +100,15 @@ static int print_transfer_json(const transfer_report *report)
 static void print_transfer_text(const transfer_report *report, const char *what)
 {
     char bytes[32], rate[32];
-    cli_format_bytes(bytes, sizeof bytes, (double)report->bytes);
-    cli_format_bytes(rate, sizeof rate, report->seconds > 0 ? (double)report->bytes / report->seconds : 0);
+    base_format_bytes(bytes, sizeof bytes, (double)report->bytes);
+    base_format_bytes(rate, sizeof rate, report->seconds > 0 ? (double)report->bytes / report->seconds : 0);
     printf("%s %lld file%s", what, (long long)report->files, base_plural(report->files));
     if (report->files)
         printf(", %s in %.2f s (%s/s)", bytes, report->seconds, rate);
     if (report->skipped)
         printf("; %lld there already", (long long)report->skipped);
     if (report->resumed) {
-        cli_format_bytes(bytes, sizeof bytes, (double)report->resumed);
+        base_format_bytes(bytes, sizeof bytes, (double)report->resumed);
         printf("; %s of it by an earlier run", bytes);
     }
     putchar('\n');

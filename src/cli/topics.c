@@ -99,6 +99,7 @@ static const cli_note alias_notes[] = {
     {"--random-state, --random-seed", "--seed"},
     {"--test-size, --train-size", "--test, --train"},
     {"--tol", "--tolerance"},
+    {"--learning-rate, --optimizer", "--rate, --optimiser"},
     {"--n-jobs, --num-threads", "--threads; --n-jobs -1 is all cores"},
     {"--sample-weight", "--weights"},
     {"--centers, --color, --gray, --normalize, --standardize", "--centres, --colour, --grey, --normalise, "

@@ -12,11 +12,11 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "data_address.h"
-#include "data_columns.h"
-#include "data_foreign.h"
-#include "data_lines.h"
-#include "data_missing.h"
-#include "data_words.h"
+#include "data/table/data_columns.h"
+#include "data/format/data_foreign.h"
+#include "data/table/data_lines.h"
+#include "data/table/data_missing.h"
+#include "data/table/data_words.h"
 
 /* In the order they are asked: what the address or the options say, then magic numbers, then what looks like text. */
 static const struct data_format *const formats[] = {
@@ -48,6 +48,9 @@ static int check_options_fit(const shoal_data *data, const shoal_data_options *o
     if (options->header == SHOAL_HEADER_YES && data->format != &data_text && data->format != &data_text_lines &&
         data->format != &data_foreign_format)
         return shoal_fail(SHOAL_USAGE, "%s: --header is for text files, and this is %s", data->path,
+                          data->format->name);
+    if (options->skip_broken && data->format != &data_tfrecord_format)
+        return shoal_fail(SHOAL_USAGE, "%s: --skip-broken is for TFRecord, and this is %s", data->path,
                           data->format->name);
     return SHOAL_OK;
 }
@@ -276,6 +279,23 @@ void data_unmap(shoal_data *data)
     data->mapped_file = -1;
 }
 
+void data_replace_rows(shoal_data *data, data_buffer *with, int64_t rows)
+{
+    const int64_t dropped = shoal_data_rows_dropped(data);
+    data_unmap(data);
+    data_buffer_release(&data->buffer);
+    data->buffer = *with;
+    *with = (data_buffer){.descriptor = -1};
+    data->values = data->buffer.bytes;
+    data->rows = rows;
+    if (data->rank > 0)
+        data->shape[0] = rows;
+    data->source_rows = dropped > 0 ? rows + dropped : 0;
+    base_free(&data->gone);
+    if (data->format == &data_generated || data->format == &data_described)
+        data->format = &data_memory;
+}
+
 void shoal_data_free(shoal_data **inout)
 {
     shoal_data *data = *inout;
@@ -291,6 +311,7 @@ void shoal_data_free(shoal_data **inout)
     base_free(&data->gone);
     base_free(&data->name_offsets);
     base_free(&data->names);
+    base_free(&data->skipped_text);
     base_free(&data->detail);
     base_free(&data->file);
     base_free(&data->path);
@@ -371,6 +392,16 @@ bool shoal_data_has_header(const shoal_data *data)
 int64_t shoal_data_missing(const shoal_data *data)
 {
     return data->missing;
+}
+
+int64_t shoal_data_skipped(const shoal_data *data)
+{
+    return data->skipped;
+}
+
+const char *shoal_data_skipped_text(const shoal_data *data)
+{
+    return data->skipped_text;
 }
 
 int64_t shoal_data_rows_dropped(const shoal_data *data)

@@ -14,8 +14,8 @@
 
 #include "base/file.h"
 #include "base/mapped.h"
-#include "data_codec.h"
-#include "data_members.h"
+#include "data/codec/data_codec.h"
+#include "data/format/data_members.h"
 #include "data_shape.h"
 
 /* ---- data_buffer.c: memory that becomes an unnamed temporary file when it grows large ---------------------------- */
@@ -265,6 +265,8 @@ struct shoal_data {
     int64_t missing;                   /* values that were missing and are not any more */
     int64_t source_rows;               /* before rows were left out; 0 when none was */
     bool *gone;                        /* of these rows, whether it was left out; NULL when none was */
+    int64_t skipped;                   /* records of the file that were left out since they are broken */
+    char *skipped_text;                /* a line about them; NULL when there is none */
     void *state;                       /* what make_rows needs; freed with base_free */
     struct data_lines *lines;          /* rows of text that were not parsed (data_lines.h), or NULL */
 };
@@ -290,6 +292,9 @@ bool data_type_parse(shoal_type *type, bool *swapped, const char *text, size_t l
 /* The reverse, as .npy headers spell it: "<f4", "|u1". */
 const char *data_type_descr(shoal_type type);
 size_t data_row_bytes(const shoal_data *data);
+/* Makes these the rows, of the same columns and type, instead of those there are; takes the buffer.  Which rows were
+ * left out of the file is not known any more, only how many. */
+void data_replace_rows(shoal_data *data, data_buffer *with, int64_t rows);
 
 /* ---- data_values.c: from bytes as a file has them to rows in native order ---------------------------------------- */
 

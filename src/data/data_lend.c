@@ -15,7 +15,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "data_internal.h"
-#include "data_words.h"
+#include "data/table/data_words.h"
 
 static size_t values_bytes(const shoal_data *data)
 {
@@ -121,6 +121,7 @@ static void write_facts(base_writer *out, const shoal_data *data)
     base_write_i64(out, data->target);
     base_write_i64(out, data->missing);
     base_write_i64(out, data->source_rows);
+    base_write_i64(out, data->skipped);
     base_write_u32(out, (uint32_t)data->words_count);
     for (int64_t i = 0; i < data->words_count; i++)
         base_write_text(out, data->words[i]);
@@ -194,6 +195,7 @@ static int read_facts(shoal_data *data, base_reader *in)
     data->target = base_read_i64(in);
     data->missing = base_read_i64(in);
     data->source_rows = base_read_i64(in);
+    data->skipped = base_read_i64(in);
     const uint32_t count = base_read_u32(in);
     if (in->bad || data->target < -1 || data->target >= data->columns || count > DATA_WORDS_MOST)
         return shoal_fail(SHOAL_BROKEN, "the description of lent rows is malformed");

@@ -4,6 +4,7 @@
  * or the new one.  Names may come from a store, so they are checked here, whoever calls. */
 #include "engine/blobs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -93,6 +94,14 @@ static int open_blob(int *file, int64_t *size, const engine_blobs *blobs, const 
     return status;
 }
 
+/* A blob of a folder that is gone as a whole is not missing: nobody knows. */
+static int check_folder(const engine_blobs *blobs, int status)
+{
+    if (status == SHOAL_ABSENT && access(blobs->folder, F_OK) < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read the folder", blobs->folder);
+    return status;
+}
+
 static int get_in_folder(const shoal_blobs *self, const char *name, int64_t most, void **bytes, size_t *size)
 {
     const engine_blobs *blobs = blobs_of(self);
@@ -102,7 +111,7 @@ static int get_in_folder(const shoal_blobs *self, const char *name, int64_t most
     *bytes = NULL;
     int status = open_blob(&file, &length, blobs, name);
     if (status < 0)
-        return status;
+        return check_folder(blobs, status);
     if (length > most)
         status = fail_large(blobs->folder, name, length, most);
     if (status == SHOAL_OK)
@@ -120,6 +129,29 @@ static int get_in_folder(const shoal_blobs *self, const char *name, int64_t most
     return status;
 }
 
+static int fail_short(const char *place, const char *name, int64_t first, size_t size)
+{
+    return shoal_fail(SHOAL_INVALID, "%s/%s has no %zu bytes from byte %lld on", place, name, size, (long long)first);
+}
+
+static int get_part_in_folder(const shoal_blobs *self, const char *name, int64_t first, void *into, size_t size)
+{
+    const engine_blobs *blobs = blobs_of(self);
+    int64_t length = 0;
+    size_t have = 0;
+    int file;
+    int status = open_blob(&file, &length, blobs, name);
+    if (status < 0)
+        return status;
+    int error = base_read_all_at(file, into, size, first, &have);
+    if (error)
+        status = shoal_fail_errno(SHOAL_SYSTEM, error, "%s/%s: can't read", blobs->folder, name);
+    else if (have < size)
+        status = fail_short(blobs->folder, name, first, size);
+    close(file);
+    return status;
+}
+
 static int has_in_folder(const shoal_blobs *self, const char *name, int64_t *size)
 {
     int file;
@@ -129,23 +161,45 @@ static int has_in_folder(const shoal_blobs *self, const char *name, int64_t *siz
     return status;
 }
 
-static int put_in_folder(const shoal_blobs *self, const char *name, const void *bytes, size_t size)
+int engine_blobs_begin(engine_blob_parts **out, const shoal_blobs *self, const char *name)
 {
-    base_output *output = NULL;
     char *path = NULL;
+    *out = NULL;
     int status = path_in(&path, blobs_of(self), name);
     int error = status == SHOAL_OK ? base_make_folders_above(path, 0777, NULL) : 0;
     if (error)
         status = shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't make its folder", path);
     if (status == SHOAL_OK)
-        status = base_output_open(&output, path);
-    if (status == SHOAL_OK)
-        status = base_output_write(output, bytes, size);
-    if (status == SHOAL_OK)
-        status = base_output_commit(&output);
-    base_output_discard(&output);
+        status = base_output_open(out, path);
     base_free(&path);
     return status;
+}
+
+int engine_blobs_add(engine_blob_parts *parts, const void *bytes, size_t size)
+{
+    return base_output_write(parts, bytes, size);
+}
+
+int engine_blobs_end(engine_blob_parts **parts, int status)
+{
+    if (status == SHOAL_OK)
+        status = base_output_commit(parts);
+    base_output_discard(parts);
+    return status;
+}
+
+static int put_in_folder(const shoal_blobs *self, const char *name, const void *bytes, size_t size)
+{
+    engine_blob_parts *parts = NULL;
+    int status = engine_blobs_begin(&parts, self, name);
+    if (status == SHOAL_OK)
+        status = engine_blobs_add(parts, bytes, size);
+    return engine_blobs_end(&parts, status);
+}
+
+bool engine_blobs_take_parts(const shoal_blobs *self)
+{
+    return self->put == put_in_folder;
 }
 
 static int remove_in_folder(const shoal_blobs *self, const char *name)
@@ -177,7 +231,8 @@ static int new_in_folder(engine_blobs **out, const char *folder, engine_open_fil
     if (status == SHOAL_OK)
         status = base_copy_text(&blobs->folder, folder);
     if (status == SHOAL_OK) {
-        blobs->table = (shoal_blobs){get_in_folder, release_bytes, put_nowhere, has_in_folder, remove_nothing};
+        blobs->table =
+            (shoal_blobs){get_in_folder, release_bytes, put_nowhere, has_in_folder, remove_nothing, get_part_in_folder};
         blobs->open_file = open_file ? open_file : open_any;
         blobs->context = context;
     } else {
@@ -254,6 +309,8 @@ static int await_size(int64_t *size, const engine_blobs *blobs, const char *key)
         if (status == SHOAL_OK || status == SHOAL_AGAIN)
             status = ask_size(size, blobs, key);
     }
+    if (status == SHOAL_ABSENT && blobs->in.awaited)
+        status = shoal_fail(SHOAL_SYSTEM, "%s was to be uploaded, and did not come", key);
     return status;
 }
 
@@ -283,6 +340,24 @@ static int get_in_store(const shoal_blobs *self, const char *name, int64_t most,
         *size = blob.size;
     else
         base_free(bytes);
+    shoal_blob_release(&blob);
+    base_free(&key);
+    return status;
+}
+
+static int get_part_in_store(const shoal_blobs *self, const char *name, int64_t first, void *into, size_t size)
+{
+    const engine_blobs *blobs = blobs_of(self);
+    char *key = NULL;
+    shoal_blob blob = {0};
+    int status = key_in(&key, blobs, name);
+    if (status == SHOAL_OK)
+        status = shoal_store_get_range(blobs->in.store, key, first, (int64_t)size, NULL, into, &blob,
+                                       shoal_after(blobs->in.patience));
+    if (status == SHOAL_ABSENT)
+        status = fail_absent(blobs, key);
+    else if (status == SHOAL_OK && blob.size != size)
+        status = fail_short(shoal_store_describe(blobs->in.store).name, key, first, size);
     shoal_blob_release(&blob);
     base_free(&key);
     return status;
@@ -336,13 +411,67 @@ int engine_blobs_in_store(engine_blobs **out, const engine_blobs_in *in)
     if (status == SHOAL_OK)
         status = as_prefix(&blobs->prefix, in->prefix);
     if (status == SHOAL_OK) {
-        blobs->table = (shoal_blobs){get_in_store, release_bytes, put_in_store, has_in_store, remove_in_store};
+        blobs->table =
+            (shoal_blobs){get_in_store, release_bytes, put_in_store, has_in_store, remove_in_store, get_part_in_store};
         blobs->in = *in;
     } else {
         engine_blobs_free(&blobs);
         shoal_store_close(&store);
     }
     *out = blobs;
+    return status;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static int add_name(json_t *names, const char *name)
+{
+    if (json_object_set_new_nocheck(names, name, json_true()) < 0)
+        return shoal_fail(SHOAL_MEMORY, "out of memory for the names of blobs");
+    return SHOAL_OK;
+}
+
+static int add_names_in_folder(json_t *names, const char *folder)
+{
+    DIR *open = opendir(folder);
+    const struct dirent *entry;
+    int status = SHOAL_OK;
+    if (!open)
+        return errno == ENOENT ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read the folder", folder);
+    for (errno = 0; status == SHOAL_OK && (entry = readdir(open)); errno = 0)
+        if (base_path_stays_below(entry->d_name))
+            status = add_name(names, entry->d_name);
+    if (status == SHOAL_OK && errno)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read the folder", folder);
+    closedir(open);
+    return status;
+}
+
+static int add_names_in_store(json_t *names, const engine_blobs *blobs)
+{
+    const size_t length = strlen(blobs->prefix);
+    shoal_listing page = {0};
+    int status;
+    do {
+        status = shoal_store_list(blobs->in.store, blobs->prefix, NULL, &page, shoal_after(blobs->in.patience));
+        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++)
+            status = add_name(names, page.entries[i].key + length);
+    } while (status == SHOAL_OK && page.more);
+    shoal_listing_release(&page);
+    return status;
+}
+
+int engine_blobs_names(json_t **out, const shoal_blobs *self)
+{
+    const engine_blobs *blobs = blobs_of(self);
+    *out = json_object();
+    if (!*out)
+        return shoal_fail(SHOAL_MEMORY, "out of memory for the names of blobs");
+    int status = blobs->folder ? add_names_in_folder(*out, blobs->folder) : add_names_in_store(*out, blobs);
+    if (status < 0) {
+        json_decref(*out);
+        *out = NULL;
+    }
     return status;
 }
 

@@ -4,6 +4,7 @@
 #ifndef ENGINE_BLOBS_H
 #define ENGINE_BLOBS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <shoal/learn.h>
 #include <shoal/store.h>
@@ -30,6 +31,17 @@ typedef struct engine_blobs_in {
 int engine_blobs_in_store(engine_blobs **out, const engine_blobs_in *in);
 /* The key of a hashed name. */
 int engine_blobs_hashed_key(char **out, const char *prefix, const char *name);
+
+/* The names of all blobs, as the keys of an object; of a folder what is right in it, and nothing when it is missing. */
+int engine_blobs_names(json_t **out, const shoal_blobs *blobs);
+
+/* Whether blobs may be put piece by piece, as into a folder; others see them at their end. */
+bool engine_blobs_take_parts(const shoal_blobs *blobs);
+typedef struct base_output engine_blob_parts;
+int engine_blobs_begin(engine_blob_parts **out, const shoal_blobs *blobs, const char *name);
+int engine_blobs_add(engine_blob_parts *parts, const void *bytes, size_t size);
+/* Puts it, or after a failure drops it and returns that; NULL is accepted. */
+int engine_blobs_end(engine_blob_parts **parts, int status);
 
 /* What maps see; NULL for NULL. */
 const shoal_blobs *engine_blobs_table(const engine_blobs *blobs);

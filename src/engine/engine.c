@@ -17,9 +17,23 @@ void engine_number_round(shoal_round *round, int64_t number)
             round->kept[i]->born = number;
 }
 
+static int choose_strata(shoal_shape *shape, const shoal_algorithm *algorithm, const void *config)
+{
+    int64_t most = shape->grains < SHOAL_STRATA_MOST ? shape->grains : SHOAL_STRATA_MOST;
+    int status = algorithm->strata(config, shape);
+    if (status < 0)
+        return status;
+    if (shape->strata < 0 || shape->held < 0 || shape->held >= shape->rows || (shape->held > 0 && shape->strata == 0))
+        return shoal_fail(SHOAL_USAGE, "the learner '%s' asks for %lld strata and holds out %lld of %lld rows",
+                          algorithm->name, (long long)shape->strata, (long long)shape->held, (long long)shape->rows);
+    shape->strata = shape->strata < most ? shape->strata : most;
+    return SHOAL_OK;
+}
+
 int engine_fill_shape(shoal_shape *shape, const shoal_algorithm *algorithm, const void *config, shoal_data *data,
                       const double *weights, int64_t rows_per_grain)
 {
+    *shape = (shoal_shape){0};
     shape->rows = shoal_data_rows(data);
     shape->columns = shoal_data_columns(data);
     shape->type = shoal_data_type(data);
@@ -39,7 +53,7 @@ int engine_fill_shape(shoal_shape *shape, const shoal_algorithm *algorithm, cons
     if (shape->grains > UINT32_MAX)
         return shoal_fail(SHOAL_USAGE, "%lld rows in grains of %lld are too many grains", (long long)shape->rows,
                           (long long)shape->rows_per_grain);
-    return SHOAL_OK;
+    return algorithm->strata ? choose_strata(shape, algorithm, config) : SHOAL_OK;
 }
 
 void engine_add_phase(shoal_phase phase[SHOAL_PHASES_MOST], int *phases, const char *name, double seconds,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/crc.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "engine/engine_internal.h"
@@ -15,6 +16,8 @@
 #include "engine/saves.h"
 #include "engine/slice.h"
 #include "engine/source.h"
+#include "learn/pick.h"
+#include "learn/round.h"
 #include "learn/wire.h"
 
 typedef struct rounds_run {
@@ -24,7 +27,8 @@ typedef struct rounds_run {
     engine_source *source;
     engine_slice *slice;
     engine_reduction *reduction;
-    int64_t *first; /* the first grain of each rank, then the number of grains */
+    base_writer written; /* the round that was compared last, as bytes */
+    int64_t *first;      /* the first grain of each rank, then the number of grains */
     engine_saves saves;
     bool kept; /* the round in which a stop was requested is saved: what follows only makes its result */
     int saved; /* the status of the last checkpoint: the others are told of a failure in the next round */
@@ -38,7 +42,7 @@ static int agree(const rounds_run *run, int status)
 
 /* ---- before the first round -------------------------------------------------------------------------------------- */
 
-/* Ranks get grains in proportion to their threads. */
+/* Ranks get grains in proportion to their threads, and whole strata where there are any. */
 static int share_grains(rounds_run *run)
 {
     const engine_call *call = run->call;
@@ -52,7 +56,10 @@ static int share_grains(rounds_run *run)
     run->first[size] = call->shape.grains;
     if (!ranks)
         return SHOAL_OK;
-    int64_t begin = (int64_t)((__int128)call->shape.grains * call->shares.before / call->shares.all);
+    const shoal_shape *shape = &call->shape;
+    int64_t units = shape->strata ? shape->strata : shape->grains;
+    int64_t begin = (int64_t)((__int128)units * call->shares.before / call->shares.all);
+    begin = shape->strata ? learn_stratum_grain(shape, begin) : begin;
     ranks->gather(ranks, run->first, &begin, sizeof begin);
     for (int i = 0; i < size; i++)
         call->report->idle += run->first[i] == run->first[i + 1];
@@ -70,6 +77,7 @@ static int open_run(rounds_run *run)
         engine_mapper_bring(run->mapper, call->options->code);
         engine_mapper_into(run->mapper, call->options->into);
         engine_mapper_blobs(run->mapper, call->options->from, call->options->to);
+        engine_mapper_memo(run->mapper, memory);
         status = engine_source_new(&run->source, call->data, &call->shape, begin, grains, call->threads, memory);
     }
     if (status == SHOAL_OK)
@@ -87,23 +95,22 @@ static int open_run(rounds_run *run)
     return status;
 }
 
-static int compare_rounds(shoal_ranks *ranks, const shoal_round *round, const char *what)
+/* A checksum will do for what is compared: nobody wants two ranks to differ. */
+static int compare_rounds(rounds_run *run, const shoal_round *round, const char *what)
 {
-    base_writer out = {0};
-    void *bytes = NULL;
-    size_t size = 0;
-    learn_round_write(&out, round);
+    run->written.size = 0; /* its memory stays for the next time */
+    base_write_reserve(&run->written, round->model_bytes + sizeof *round);
+    learn_round_write(&run->written, round);
+    engine_must(run->ranks, run->written.status);
+    uint32_t check = base_crc32c(0, run->written.data, run->written.size);
     for (int i = 0; i < round->keeps; i++)
         if (round->kept[i]->born == round->number)
-            base_write_bytes(&out, round->kept[i]->values, round->kept[i]->bytes);
-    engine_must(ranks, base_writer_take(&out, &bytes, &size));
-    int status = engine_compare(ranks, bytes, size, what);
-    base_free(&bytes);
-    return status;
+            check = base_crc32c(check, round->kept[i]->values, round->kept[i]->bytes);
+    return engine_compare(run->ranks, &check, sizeof check, what);
 }
 
 /* Ranks that were started with different programs, options or data can't come to one result. */
-static int compare_runs(const rounds_run *run)
+static int compare_runs(rounds_run *run)
 {
     const engine_call *call = run->call;
     const shoal_run_options *options = call->options;
@@ -124,7 +131,7 @@ static int compare_runs(const rounds_run *run)
         status = engine_compare(ranks, agreed, sizeof agreed, "--grain, --verify, --resume or --checkpoint");
     if (status == SHOAL_OK)
         status = engine_compare(ranks, code, strlen(code), "module or command");
-    return status == SHOAL_OK ? compare_rounds(ranks, run->round, "set of options") : status;
+    return status == SHOAL_OK ? compare_rounds(run, run->round, "set of options") : status;
 }
 
 static int prepare_saves(rounds_run *run)
@@ -188,6 +195,8 @@ static int run_round(shoal_round **next, shoal_result **result, bool *stop, roun
     if (status == SHOAL_OK)
         status = call->algorithm->update(next, result, run->round, merged, &call->shape,
                                          engine_mapper_crew(run->mapper), *stop);
+    if (status == SHOAL_OK && *result)
+        status = shoal_result_check(*result);
     if (status == SHOAL_OK && *next)
         engine_number_round(*next, run->round->number + 1);
     if (status == SHOAL_OK && *result && run->reduction)
@@ -198,7 +207,7 @@ static int run_round(shoal_round **next, shoal_result **result, bool *stop, roun
         status = engine_agree_on(run->ranks, status, *next ? learn_layout_hash(&(*next)->layout) | 1 : 0, same_model);
     /* Every few rounds the next model is compared, and at the end the one that the result was made from. */
     if (status == SHOAL_OK && run->ranks && verify > 0 && (!*next || (*next)->number % verify == 0))
-        status = compare_rounds(run->ranks, *next ? *next : run->round, same_model);
+        status = compare_rounds(run, *next ? *next : run->round, same_model);
     call->report->reduce_seconds += run->ranks ? base_seconds() - updated : 0;
     return status;
 }
@@ -248,7 +257,9 @@ int engine_run_rounds(shoal_result **out, const engine_call *call)
 {
     rounds_run run = {.call = call, .ranks = call->options->ranks};
     shoal_result *result = NULL;
+    learn_recycler recycler;
     double began = base_seconds();
+    learn_recycle_begin(&recycler);
     int status = call->algorithm->start(&run.round, call->config, &call->shape);
     if (status == SHOAL_OK)
         engine_number_round(run.round, 0);
@@ -264,6 +275,7 @@ int engine_run_rounds(shoal_result **out, const engine_call *call)
     engine_add_phase(call->report->phase, &call->report->phases, "load", base_seconds() - began, 0);
     if (status == SHOAL_OK)
         status = run_rounds(&result, &run, began);
+    call->report->spared = run.mapper ? engine_mapper_spared(run.mapper) : 0;
     if (run.reduction)
         call->report->row_seconds = engine_reduction_row_seconds(run.reduction);
     if (status < 0)
@@ -273,6 +285,8 @@ int engine_run_rounds(shoal_result **out, const engine_call *call)
     engine_mapper_free(&run.mapper);
     engine_source_free(&run.source);
     shoal_round_free(&run.round);
+    learn_recycle_end(&recycler);
+    base_writer_release(&run.written);
     base_free(&run.first);
     *out = result;
     return status;

@@ -8,13 +8,18 @@
 #include <stdatomic.h>
 
 #include "base/memory.h"
+#include "engine/gather.h"
 #include "learn/partial.h"
+#include "learn/pick.h"
 
-enum { MERGE_CHUNK = 1 << 15 };
+/* Values: what a thread merges at a time, at the least; and, of all partials together, so many that it is worth it to
+ * wake threads. */
+enum { MERGE_LEAST = 1 << 12, MERGE_WAKES = 1 << 17 };
 
 typedef struct mapper_thread {
-    shoal_partial *partial; /* NULL when there is one thread */
+    shoal_partial *partial; /* NULL when there is one thread; neutral but for what the current map added */
     shoal_scratch scratch;
+    engine_gather gather;
     int64_t counters[SHOAL_COUNTERS];
     bool has_mapped;                          /* the partial holds something of the current map */
 } __attribute__((aligned(64))) mapper_thread; /* a thread's own cache lines */
@@ -29,10 +34,13 @@ struct engine_mapper {
     void (*poll)(void *context);
     void *poll_context;
     int64_t scratch_most; /* of all threads; 0: any */
+    int64_t memo_most;    /* of a slice, where the learner can do without; -1: any */
+    int64_t spared;
     const shoal_row_memory *into;
     const shoal_round *round; /* NULL before the first round began, or if that failed */
     void *prepared;
     mapper_thread *thread;
+    shoal_partial **mapped; /* room for one a thread */
 };
 
 struct engine_slice {
@@ -66,8 +74,11 @@ int engine_mapper_new(engine_mapper **out, const shoal_algorithm *algorithm, con
     mapper->algorithm = algorithm;
     mapper->shape = shape;
     mapper->kernel = kernel;
+    mapper->memo_most = -1;
     mapper->crew = (shoal_crew){.each = each_mapper, .threads = threads, .kernel = kernel->name};
     status = base_alloc(&mapper->thread, (size_t)threads, sizeof *mapper->thread, "threads");
+    if (status == SHOAL_OK)
+        status = base_alloc(&mapper->mapped, (size_t)threads, sizeof *mapper->mapped, "threads");
     if (status == SHOAL_OK)
         status = base_pool_new(&mapper->pool, threads);
     if (status < 0) {
@@ -90,8 +101,10 @@ void engine_mapper_free(engine_mapper **inout)
     for (int i = 0; mapper->thread && i < mapper->crew.threads; i++) {
         learn_partial_free(&mapper->thread[i].partial);
         base_free(&mapper->thread[i].scratch.memory);
+        engine_gather_free(&mapper->thread[i].gather);
     }
     base_free(&mapper->thread);
+    base_free(&mapper->mapped);
     base_pool_free(&mapper->pool);
     base_free(inout);
 }
@@ -121,8 +134,18 @@ int64_t engine_mapper_scratch(const engine_mapper *mapper)
 {
     int64_t bytes = 0;
     for (int i = 0; i < mapper->crew.threads; i++)
-        bytes += (int64_t)mapper->thread[i].scratch.bytes;
+        bytes += (int64_t)(mapper->thread[i].scratch.bytes + mapper->thread[i].gather.bytes);
     return bytes;
+}
+
+void engine_mapper_memo(engine_mapper *mapper, int64_t bytes)
+{
+    mapper->memo_most = bytes;
+}
+
+int64_t engine_mapper_spared(const engine_mapper *mapper)
+{
+    return mapper->spared;
 }
 
 const shoal_crew *engine_mapper_crew(const engine_mapper *mapper)
@@ -155,24 +178,49 @@ void engine_mapper_counted(engine_mapper *mapper, int64_t *counter)
         }
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What an earlier round needed stays for a later one, unless both together are more than there may be. */
+static int make_scratch_of(mapper_thread *thread, size_t bytes, size_t gathered, size_t most)
+{
+    shoal_scratch *scratch = &thread->scratch;
+    int status = SHOAL_OK;
+    if (larger(scratch->bytes, bytes) > most - larger(thread->gather.bytes, gathered)) {
+        base_free(&scratch->memory);
+        scratch->bytes = 0;
+        engine_gather_free(&thread->gather);
+    }
+    if (scratch->bytes < bytes) {
+        base_free(&scratch->memory);
+        scratch->bytes = 0;
+        status = base_alloc(&scratch->memory, bytes, 1, "scratch memory of a thread");
+        scratch->bytes = status == SHOAL_OK ? bytes : 0;
+    }
+    return status == SHOAL_OK ? engine_gather_reserve(&thread->gather, gathered) : status;
+}
+
 static int make_scratch(engine_mapper *mapper, const shoal_round *round)
 {
-    size_t bytes = mapper->algorithm->scratch_bytes(round, mapper->prepared, mapper->shape);
-    if (mapper->scratch_most && bytes > (size_t)mapper->scratch_most / (size_t)mapper->crew.threads)
+    const shoal_algorithm *algorithm = mapper->algorithm;
+    size_t bytes = algorithm->scratch_bytes ? algorithm->scratch_bytes(round, mapper->prepared, mapper->shape) : 0;
+    size_t gathered = engine_gather_bytes(round, mapper->shape);
+    size_t most = mapper->scratch_most ? (size_t)mapper->scratch_most / (size_t)mapper->crew.threads : SIZE_MAX;
+    if (gathered > most || bytes > most - gathered)
         return shoal_fail(
             SHOAL_MEMORY,
             "round %lld needs %zu bytes of scratch memory for each of %d threads, and %lld are left for all",
-            (long long)round->number, bytes, mapper->crew.threads, (long long)mapper->scratch_most);
+            (long long)round->number, gathered > SIZE_MAX - bytes ? SIZE_MAX : bytes + gathered, mapper->crew.threads,
+            (long long)mapper->scratch_most);
     for (int i = 0; i < mapper->crew.threads; i++) {
-        shoal_scratch *scratch = &mapper->thread[i].scratch;
-        if (scratch->bytes >= bytes)
-            continue;
-        base_free(&scratch->memory);
-        scratch->bytes = 0;
-        int status = base_alloc(&scratch->memory, bytes, 1, "scratch memory of a thread");
+        mapper_thread *thread = &mapper->thread[i];
+        int status = make_scratch_of(thread, bytes, gathered, most);
         if (status < 0)
             return status;
-        scratch->bytes = bytes;
+        size_t has = thread->scratch.bytes + thread->gather.bytes;
+        thread->scratch.spare = !mapper->scratch_most ? 0 : most > has ? (int64_t)(most - has) : 1;
     }
     return SHOAL_OK;
 }
@@ -180,9 +228,9 @@ static int make_scratch(engine_mapper *mapper, const shoal_round *round)
 int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round)
 {
     const shoal_algorithm *algorithm = mapper->algorithm;
-    int status = SHOAL_OK;
+    int status = learn_pick_check(round, mapper->shape);
     mapper->round = NULL;
-    if (algorithm->prepare) {
+    if (status == SHOAL_OK && algorithm->prepare) {
         status = algorithm->prepare(&mapper->prepared, round, mapper->shape, &mapper->crew);
         if (status < 0 && algorithm->forget)
             algorithm->forget(&mapper->prepared); /* half-made memory is of no use to the next attempt */
@@ -233,6 +281,8 @@ typedef struct mapping {
     engine_slice *slice;
     int64_t first_row, rows; /* of the slice */
     int64_t first_item;      /* grains of the slice before the part that is being mapped */
+    int64_t first_stratum;   /* of a batch: the slice's first stratum, and how many groups each has */
+    int64_t groups;
     shoal_partial *merged;
     bool carried;
 } mapping;
@@ -253,19 +303,35 @@ static bool carries_sums(const shoal_layout *layout)
     return false;
 }
 
+/* Whether there is no room for the memo, and the learner computes anew what it would have had. */
+static bool spares_memo(mapping *job, const shoal_layout *layout)
+{
+    engine_mapper *mapper = job->mapper;
+    int64_t bytes;
+    if (!mapper->algorithm->spares_memo || mapper->memo_most < 0)
+        return false;
+    if (__builtin_mul_overflow(job->rows, (int64_t)layout->memo_row_bytes, &bytes))
+        bytes = INT64_MAX;
+    if (bytes <= mapper->memo_most)
+        return false;
+    mapper->spared = bytes > mapper->spared ? bytes : mapper->spared;
+    return true;
+}
+
 static int make_memo(mapping *job, const shoal_layout *layout)
 {
     engine_slice *slice = job->slice;
-    if (layout->memo_row_bytes == slice->memo_row_bytes)
+    const size_t bytes = spares_memo(job, layout) ? 0 : layout->memo_row_bytes;
+    if (bytes == slice->memo_row_bytes)
         return SHOAL_OK;
     base_free(&slice->memo);
     slice->memo_row_bytes = 0;
     slice->memo_round = -1;
-    if (!layout->memo_row_bytes)
+    if (!bytes)
         return SHOAL_OK;
-    int status = base_alloc(&slice->memo, (size_t)job->rows, layout->memo_row_bytes, "the memo of the rows");
+    int status = base_alloc(&slice->memo, (size_t)job->rows, bytes, "the memo of the rows");
     if (status == SHOAL_OK)
-        slice->memo_row_bytes = layout->memo_row_bytes;
+        slice->memo_row_bytes = bytes;
     return status;
 }
 
@@ -274,6 +340,8 @@ static int make_memo(mapping *job, const shoal_layout *layout)
 static bool can_carry(const engine_slice *slice, const engine_mapper *mapper, const shoal_layout *layout)
 {
     if (layout->carry_from < 0 || slice->memo_round != layout->carry_from || slice->memo_kernel != mapper->kernel)
+        return false;
+    if (slice->memo_row_bytes != layout->memo_row_bytes) /* there was no memory for it */
         return false;
     if (!carries_sums(layout))
         return true;
@@ -293,24 +361,29 @@ static int make_merged(mapping *job, const shoal_layout *layout)
         int status = learn_partial_new_into(merged, layout, job->first_row, job->rows, job->mapper->into);
         if (status < 0)
             return status;
-    } else {
+    } else if (job->mapper->crew.threads == 1) {
         learn_partial_clear(*merged, job->carried);
+    } else {
+        learn_partial_clear_records(*merged); /* its values are assigned, or added to, when threads are done */
     }
     job->merged = *merged;
     return SHOAL_OK;
 }
 
-/* The threads' partials serve every slice in turn; each is cleared by its thread when it gets a grain. */
+/* The threads' partials serve every slice in turn; each is cleared as it is merged. */
 static int make_partials_of_threads(mapping *job, const shoal_layout *layout)
 {
     engine_mapper *mapper = job->mapper;
     for (int i = 0; i < mapper->crew.threads; i++) {
         mapper_thread *thread = &mapper->thread[i];
+        const bool is_left_over = thread->has_mapped; /* by a map that failed */
         thread->has_mapped = false;
         if (mapper->crew.threads == 1)
             continue;
         if (thread->partial && learn_layout_equal(shoal_partial_layout(thread->partial), layout)) {
             learn_partial_lend_rows(thread->partial, job->merged);
+            if (is_left_over)
+                learn_partial_clear(thread->partial, false);
             continue;
         }
         learn_partial_free(&thread->partial);
@@ -325,72 +398,113 @@ static shoal_partial *partial_of(const mapping *job, mapper_thread *thread)
 {
     if (!thread->partial)
         return job->merged;
-    if (!thread->has_mapped)
-        learn_partial_clear(thread->partial, false);
     thread->has_mapped = true;
     return thread->partial;
 }
 
-static int map_grain(void *context, int64_t item, int by)
+/* The rows of a grain that the round's part has. */
+static int read_grain(shoal_grain *grain, const mapping *job, int64_t item, int by)
+{
+    const engine_slice *slice = job->slice;
+    const engine_rows *rows = &slice->rows;
+    grain->index = slice->first_grain + job->first_item + item;
+    learn_places seen = learn_part_of_grain(job->mapper->round->layout.part, grain->shape, grain->index);
+    int64_t before = seen.from - job->first_row;
+    grain->first_row = seen.from;
+    grain->rows = seen.count;
+    grain->weights = rows->weights ? rows->weights + before : NULL;
+    grain->memo = slice->memo ? slice->memo + (size_t)before * slice->memo_row_bytes : NULL;
+    return seen.count ? rows->read(rows->context, &grain->values, seen.from, seen.count, by) : SHOAL_OK;
+}
+
+static int read_group(shoal_grain *grain, const mapping *job, int64_t item, int by)
+{
+    const engine_gather_from from = {&job->slice->rows, job->first_row, job->slice->memo};
+    engine_mapper *mapper = job->mapper;
+    int64_t stratum = job->first_stratum + item / job->groups, group = item % job->groups;
+    grain->index = stratum * job->groups + group;
+    return engine_gather_group(grain, &mapper->thread[by].gather, &mapper->round->layout, &from, stratum, group, by);
+}
+
+/* Maps one grain, or one group of a batch. */
+static int map_item(void *context, int64_t item, int by)
 {
     mapping *job = context;
     engine_mapper *mapper = job->mapper;
-    const engine_slice *slice = job->slice;
-    const shoal_shape *shape = mapper->shape;
     mapper_thread *thread = &mapper->thread[by];
-    int64_t index = slice->first_grain + job->first_item + item, first = index * shape->rows_per_grain,
-            before = first - job->first_row;
-    shoal_grain grain = {.shape = shape,
-                         .index = index,
-                         .first_row = first,
-                         .rows = engine_rows_of(shape, index, 1),
-                         .weights = slice->rows.weights ? slice->rows.weights + before : NULL,
-                         .memo = slice->memo ? slice->memo + (size_t)before * slice->memo_row_bytes : NULL,
-                         .carried = job->carried};
+    shoal_grain grain = {.shape = mapper->shape, .carried = job->carried};
     if (mapper->poll && by == 0)
         mapper->poll(mapper->poll_context);
     if (mapper->stop && atomic_load_explicit(mapper->stop, memory_order_relaxed))
         return shoal_fail(SHOAL_STOPPED, "stopped while mapping rows");
-    int status = slice->rows.read(slice->rows.context, &grain.values, first, grain.rows, by);
-    if (status < 0)
+    int status = job->groups ? read_group(&grain, job, item, by) : read_grain(&grain, job, item, by);
+    if (status < 0 || grain.rows == 0)
         return status;
     return mapper->algorithm->map(partial_of(job, thread), mapper->round, mapper->prepared, &grain, &thread->scratch);
+}
+
+/* How the values of all cells are cut for merging. */
+typedef struct merging {
+    mapping *job;
+    int froms;     /* of mapper->mapped */
+    int64_t chunk; /* values of a cell that are merged at a time */
+} merging;
+
+static int64_t chunks_of(const merging *merging, const shoal_cell *cell)
+{
+    return (learn_cell_values(cell) + merging->chunk - 1) / merging->chunk;
 }
 
 /* One chunk of one cell of all threads' partials; `item` counts chunks over all cells. */
 static int merge_chunk(void *context, int64_t item, int by)
 {
-    mapping *job = context;
-    const engine_mapper *mapper = job->mapper;
-    const shoal_layout *layout = &mapper->round->layout;
+    const merging *merging = context;
+    const mapping *job = merging->job;
+    const shoal_layout *layout = &job->mapper->round->layout;
+    int cell = 0;
     (void)by;
-    for (int cell = 0; cell < layout->cells; cell++) {
-        int64_t count = learn_cell_values(&layout->cell[cell]), chunks = (count + MERGE_CHUNK - 1) / MERGE_CHUNK;
-        if (item < chunks) {
-            int64_t first = item * MERGE_CHUNK, size = count - first < MERGE_CHUNK ? count - first : MERGE_CHUNK;
-            for (int i = 0; i < mapper->crew.threads; i++)
-                if (mapper->thread[i].has_mapped)
-                    learn_partial_merge_values(job->merged, mapper->thread[i].partial, cell, first, size);
-            return SHOAL_OK;
-        }
+    for (int64_t chunks; item >= (chunks = chunks_of(merging, &layout->cell[cell])); cell++)
         item -= chunks;
-    }
+    int64_t first = item * merging->chunk, left = learn_cell_values(&layout->cell[cell]) - first;
+    learn_partial_gather_values(job->merged, job->mapper->mapped, merging->froms, cell, first,
+                                left < merging->chunk ? left : merging->chunk,
+                                job->carried && layout->cell[cell].carried);
     return SHOAL_OK;
+}
+
+static int merge_values(mapping *job, int froms)
+{
+    enum { VALUES_A_LINE = 8, CHUNKS_A_THREAD = 4 };
+    engine_mapper *mapper = job->mapper;
+    const shoal_layout *layout = &mapper->round->layout;
+    int64_t values = 0, chunks = 0;
+    for (int cell = 0; cell < layout->cells; cell++)
+        values += learn_cell_values(&layout->cell[cell]);
+    merging merging = {.job = job, .froms = froms, .chunk = values / (CHUNKS_A_THREAD * mapper->crew.threads)};
+    merging.chunk =
+        merging.chunk < MERGE_LEAST ? MERGE_LEAST : (merging.chunk + VALUES_A_LINE - 1) / VALUES_A_LINE * VALUES_A_LINE;
+    for (int cell = 0; cell < layout->cells; cell++)
+        chunks += chunks_of(&merging, &layout->cell[cell]);
+    return values < MERGE_WAKES / (froms + 1) ? base_pool_each_awake(mapper->pool, chunks, merge_chunk, &merging)
+                                              : base_pool_each(mapper->pool, chunks, merge_chunk, &merging);
 }
 
 static int merge(mapping *job)
 {
     engine_mapper *mapper = job->mapper;
-    const shoal_layout *layout = &mapper->round->layout;
-    int64_t chunks = 0;
-    int status = SHOAL_OK;
-    for (int cell = 0; cell < layout->cells; cell++)
-        chunks += (learn_cell_values(&layout->cell[cell]) + MERGE_CHUNK - 1) / MERGE_CHUNK;
-    if (mapper->crew.threads > 1)
-        status = base_pool_each(mapper->pool, chunks, merge_chunk, job);
-    for (int i = 0; status == SHOAL_OK && i < mapper->crew.threads; i++)
+    int status = SHOAL_OK, froms = 0;
+    if (mapper->crew.threads == 1)
+        return learn_partial_settle(job->merged);
+    for (int i = 0; i < mapper->crew.threads; i++)
         if (mapper->thread[i].has_mapped)
-            status = learn_partial_merge_records(job->merged, mapper->thread[i].partial);
+            mapper->mapped[froms++] = mapper->thread[i].partial;
+    status = merge_values(job, froms);
+    for (int i = 0; status == SHOAL_OK && i < froms; i++) {
+        status = learn_partial_merge_records(job->merged, mapper->mapped[i]);
+        learn_partial_clear_records(mapper->mapped[i]);
+    }
+    for (int i = 0; status == SHOAL_OK && i < mapper->crew.threads; i++)
+        mapper->thread[i].has_mapped = false;
     return status == SHOAL_OK ? learn_partial_settle(job->merged) : status;
 }
 
@@ -414,10 +528,26 @@ static int map_parts(mapping *job, const engine_parts *parts)
     for (int64_t part = 0; status == SHOAL_OK && part < parts->parts; part++) {
         job->first_item = engine_part_begin(slice->grains, parts->parts, part);
         int64_t grains = engine_part_begin(slice->grains, parts->parts, part + 1) - job->first_item;
-        status = base_pool_each(job->mapper->pool, grains, map_grain, job);
+        status = base_pool_each(job->mapper->pool, grains, map_item, job);
         if (status == SHOAL_OK && parts->done)
             parts->done(parts->context, job->merged, part);
     }
+    return status;
+}
+
+/* A batch has no rows that anybody could be told of before all is done. */
+static int map_batch(mapping *job, const engine_parts *parts)
+{
+    const engine_slice *slice = job->slice;
+    const shoal_shape *shape = job->mapper->shape;
+    int64_t end = learn_stratum_from(shape, slice->first_grain + slice->grains);
+    job->first_stratum = learn_stratum_from(shape, slice->first_grain);
+    job->groups = learn_pick_groups(&job->mapper->round->layout.pick, shape);
+    if (job->first_stratum < 0 || end < 0 || parts->parts != 1)
+        SHOAL_BUG("a slice has strata that it does not hold as a whole");
+    int status = base_pool_each(job->mapper->pool, (end - job->first_stratum) * job->groups, map_item, job);
+    if (status == SHOAL_OK && parts->done)
+        parts->done(parts->context, job->merged, 0);
     return status;
 }
 
@@ -447,7 +577,7 @@ int engine_slice_map_parts(shoal_partial **out, engine_mapper *mapper, engine_sl
     if (status == SHOAL_OK)
         status = make_partials_of_threads(&job, layout);
     if (status == SHOAL_OK)
-        status = check_rows(&slice->rows, map_parts(&job, parts));
+        status = check_rows(&slice->rows, layout->pick.count ? map_batch(&job, parts) : map_parts(&job, parts));
     if (status == SHOAL_OK)
         status = merge(&job);
     if (status < 0)

@@ -29,9 +29,15 @@ void engine_mapper_watch(engine_mapper *mapper, const _Atomic uint32_t *stop);
 /* `poll` is called between grains by the thread that called the map; NULL, the default, for never. */
 void engine_mapper_poll(engine_mapper *mapper, void (*poll)(void *context), void *context);
 
-/* The scratch of all threads together may take this many bytes: a round that needs more fails with SHOAL_MEMORY; 0, the
- * default, for no limit. */
+/* The scratch of all threads together, and what maps allocate besides, may take this many bytes: a round that needs
+ * more fails with SHOAL_MEMORY; 0, the default, for no limit. */
 void engine_mapper_limit(engine_mapper *mapper, int64_t bytes);
+
+/* The memo of a slice may take this many bytes: of a learner that spares_memo a larger one is left out; -1, the
+ * default, for any number. */
+void engine_mapper_memo(engine_mapper *mapper, int64_t bytes);
+/* Bytes of the largest memo that was left out; 0 for none. */
+int64_t engine_mapper_spared(const engine_mapper *mapper);
 
 /* Bytes of scratch that all threads together have now. */
 int64_t engine_mapper_scratch(const engine_mapper *mapper);
@@ -60,6 +66,7 @@ typedef struct engine_rows {
      * change. */
     int (*check)(void *context);
     void *context;
+    const void *resident;  /* the slice's first row, behind which all others are; NULL for rows that must be read */
     const double *weights; /* of the slice's first row and so on, or NULL */
 } engine_rows;
 

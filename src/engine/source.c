@@ -158,11 +158,22 @@ static int check_rows(void *context)
     return shoal_data_check(source->data);
 }
 
+/* Where the rows are, if all of them stay in memory. */
+static const void *resident_rows(engine_source *source)
+{
+    const void *rows = source->kept;
+    if (!rows && source->rows > 0 && shoal_data_is_resident(source->data) &&
+        shoal_data_read(&rows, source->data, source->first_row, source->rows, NULL) < 0)
+        return NULL;
+    return rows;
+}
+
 engine_rows engine_source_rows(engine_source *source, const double *weights)
 {
     return (engine_rows){.read = read_rows,
                          .check = check_rows,
                          .context = source,
+                         .resident = resident_rows(source),
                          .weights = weights ? weights + source->first_row : NULL};
 }
 

@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <shoal/data.h>
 
+#include "kernel/convolution.h"
+
 /* Activations between two layers: f, and its slope in terms of y = f(z). */
 typedef enum kernel_activation {
     KERNEL_LINEAR,   /* y = z; slope 1 */
@@ -52,10 +54,10 @@ static inline double kernel_lanes_sum(const double lanes[KERNEL_LANES])
 #undef KERNEL_DENSE
 
 /* Fill the tables of a set; in dense_<name>.c. */
-void kernel_dense_portable(kernel_dense32 *dense32, kernel_dense64 *dense64);
+void kernel_dense_portable(kernel_dense32 *dense32, kernel_dense64 *dense64, kernel_convolution *convolution);
 #if defined(__x86_64__)
-void kernel_dense_avx2(kernel_dense32 *dense32, kernel_dense64 *dense64);
-void kernel_dense_avx512(kernel_dense32 *dense32, kernel_dense64 *dense64);
+void kernel_dense_avx2(kernel_dense32 *dense32, kernel_dense64 *dense64, kernel_convolution *convolution);
+void kernel_dense_avx512(kernel_dense32 *dense32, kernel_dense64 *dense64, kernel_convolution *convolution);
 #endif
 
 /* log(x), and log(1 + x) for x >= 0, of one float64: for the few values outside the inner loops.  The C library's

@@ -66,6 +66,59 @@ ALWAYS_INLINE void load_columns32(__m256 out[4], const float *a, int64_t a_row)
     out[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(high01, high23));
 }
 
+#define V_ADD(a, b) _mm256_add_ps(a, b)
+#define V_MULTIPLY(a, b) _mm256_mul_ps(a, b)
+#define V_ZERO _mm256_setzero_ps()
+#define V_MASK __m256
+#define V_OVER(a, b) _mm256_or_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ), _mm256_cmp_ps(a, a, _CMP_UNORD_Q))
+#define V_SAME(a, b) _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)))
+#define V_PICK(mask, a, b) _mm256_blendv_ps(b, a, mask)
+#define V_INDEX(i) _mm256_castsi256_ps(_mm256_set1_epi32(i))
+
+typedef __m256i integers32;
+#define I_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define I_ADD(a, b) _mm256_add_epi32(a, b)
+#define I_BROADCAST(i) _mm256_set1_epi32(i)
+#define V_UNLIKE(a, b) _mm256_cmp_ps(a, b, _CMP_NEQ_UQ)
+#define V_BOTH(a, b) _mm256_and_ps(a, b)
+#define V_LOOK_UP(table, v) look_up_four(table, v)
+#define V_KEEP(values, places, v, p, mask) keep_lanes(values, places, v, p, mask)
+
+ALWAYS_INLINE __m256i look_up_four(const int32_t table[4], __m256 v)
+{
+    const __m256i all = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
+    return _mm256_permutevar8x32_epi32(all, _mm256_cvttps_epi32(v));
+}
+
+/* Of each choice of four lanes, in which order it wants them. */
+static const int32_t kept_lanes[16][4] = {
+    {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0}, {1, 2, 0, 0}, {0, 1, 2, 0},
+    {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0}, {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
+
+ALWAYS_INLINE int keep_four(float *values, int32_t *places, __m128 v, __m128i p, int mask)
+{
+    const __m128i order = _mm_loadu_si128((const __m128i *)(const void *)kept_lanes[mask]);
+    _mm_storeu_ps(values, _mm_permutevar_ps(v, order));
+    _mm_storeu_ps((float *)(void *)places, _mm_permutevar_ps(_mm_castsi128_ps(p), order));
+    return __builtin_popcount((unsigned)mask);
+}
+
+ALWAYS_INLINE int keep_lanes(float *values, int32_t *places, __m256 v, __m256i p, __m256 mask)
+{
+    const int which = _mm256_movemask_ps(mask);
+    const int low = keep_four(values, places, _mm256_castps256_ps128(v), _mm256_castsi256_si128(p), which & 15);
+    return low + keep_four(values + low, places + low, _mm256_extractf128_ps(v, 1), _mm256_extracti128_si256(p, 1),
+                           which >> 4);
+}
+
+enum { CONV_OUTPUTS = 3, BACK_OUTPUTS = 3, BACK_TAPS = 4, KEPT_CHAINS = 12 };
+#include "kernel/convolution_loops.h"
+
+typedef __m256d wide64;
+enum { WIDE_LANES = 4, POINT_TAPS = 4, POINT_OUTPUTS = 3 };
+#define W_LOAD(p) _mm256_cvtps_pd(_mm_loadu_ps(p))
+#include "kernel/map_loops.h"
+
 #include "kernel/dense_product.h"
 
 /* ---- double ------------------------------------------------------------------------------------------------------ */
@@ -112,8 +165,10 @@ ALWAYS_INLINE void load_columns64(__m256d out[2], const double *a, int64_t a_row
 
 #include "kernel/dense_product.h"
 
-void kernel_dense_avx2(kernel_dense32 *dense32, kernel_dense64 *dense64)
+void kernel_dense_avx2(kernel_dense32 *dense32, kernel_dense64 *dense64, kernel_convolution *convolution)
 {
+    fill_convolution(convolution);
+    fill_maps(convolution);
     fill_elements32(dense32);
     fill_elements64(dense64);
     dense32->product = product32;

@@ -52,6 +52,54 @@ ALWAYS_INLINE void load_columns32(__m512 out[4], const float *a, int64_t a_row)
     out[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high01, high23));
 }
 
+#define V_ADD(a, b) _mm512_add_ps(a, b)
+#define V_MULTIPLY(a, b) _mm512_mul_ps(a, b)
+#define V_ZERO _mm512_setzero_ps()
+#define V_MASK __mmask16
+#define V_OVER(a, b) (_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) | _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q))
+#define V_SAME(a, b) _mm512_cmpeq_epi32_mask(_mm512_castps_si512(a), _mm512_castps_si512(b))
+#define V_PICK(mask, a, b) _mm512_mask_mov_ps(b, mask, a)
+#define V_INDEX(i) _mm512_castsi512_ps(_mm512_set1_epi32(i))
+
+typedef __m512i integers32;
+#define I_LOAD(p) _mm512_loadu_si512(p)
+#define I_ADD(a, b) _mm512_add_epi32(a, b)
+#define I_BROADCAST(i) _mm512_set1_epi32(i)
+#define V_UNLIKE(a, b) _mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ)
+#define V_BOTH(a, b) ((__mmask16)((a) & (b)))
+#define V_LOOK_UP(table, v) look_up_four(table, v)
+#define V_KEEP(values, places, v, p, mask) keep_lanes(values, places, v, p, mask)
+
+ALWAYS_INLINE __m512i look_up_four(const int32_t table[4], __m512 v)
+{
+    const __m512i all = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)table));
+    return _mm512_permutexvar_epi32(_mm512_cvttps_epi32(v), all);
+}
+
+ALWAYS_INLINE int keep_lanes(float *values, int32_t *places, __m512 v, __m512i p, __mmask16 mask)
+{
+    _mm512_storeu_ps(values, _mm512_maskz_compress_ps(mask, v));
+    _mm512_storeu_si512(places, _mm512_maskz_compress_epi32(mask, p));
+    return __builtin_popcount(mask);
+}
+
+typedef __m256 few32;
+#define FEW_LANES 8
+#define N_ZERO _mm256_setzero_ps()
+#define N_ADD(a, b) _mm256_add_ps(a, b)
+#define N_LOAD(p) _mm256_loadu_ps(p)
+#define N_STORE(p, v) _mm256_storeu_ps(p, v)
+#define N_BROADCAST(p) _mm256_broadcast_ss(p)
+#define N_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+
+enum { CONV_OUTPUTS = 6, BACK_OUTPUTS = 4, BACK_TAPS = 5, KEPT_CHAINS = 20 };
+#include "kernel/convolution_loops.h"
+
+typedef __m512d wide64;
+enum { WIDE_LANES = 8, POINT_TAPS = 6, POINT_OUTPUTS = 4 };
+#define W_LOAD(p) _mm512_cvtps_pd(_mm256_loadu_ps(p))
+#include "kernel/map_loops.h"
+
 #include "kernel/dense_product.h"
 
 /* ---- double ------------------------------------------------------------------------------------------------------ */
@@ -87,8 +135,10 @@ ALWAYS_INLINE void load_columns64(__m512d out[2], const double *a, int64_t a_row
 
 #include "kernel/dense_product.h"
 
-void kernel_dense_avx512(kernel_dense32 *dense32, kernel_dense64 *dense64)
+void kernel_dense_avx512(kernel_dense32 *dense32, kernel_dense64 *dense64, kernel_convolution *convolution)
 {
+    fill_convolution(convolution);
+    fill_maps(convolution);
     fill_elements32(dense32);
     fill_elements64(dense64);
     dense32->product = product32;

@@ -11,6 +11,87 @@
 #include "kernel/dense_elements.h"
 #undef DENSE_DOUBLE
 
+#include "kernel/dense_tiles.h"
+
+/* Four values at a time, which compilers make what the CPU has. */
+typedef float vector32 __attribute__((vector_size(16)));
+typedef int32_t integers32 __attribute__((vector_size(16)));
+#define LANES 4
+#define QUAD 4
+#define V_LOAD(p) load_four(p)
+#define V_STORE(p, v) store_four(p, v)
+#define V_BROADCAST(p) ((vector32){*(p), *(p), *(p), *(p)})
+#define V_FMA(a, b, c) fuse_four(a, b, c)
+#define V_ADD(a, b) ((a) + (b))
+#define V_MULTIPLY(a, b) ((a) * (b))
+#define V_ZERO ((vector32){0, 0, 0, 0})
+#define V_MASK integers32
+#define V_OVER(a, b) (((a) > (b)) | ((a) != (a)))
+#define V_SAME(a, b) ((integers32)(a) == (integers32)(b))
+#define V_PICK(mask, a, b) ((vector32)(((mask) & (integers32)(a)) | (~(mask) & (integers32)(b))))
+#define V_INDEX(i) ((vector32)(integers32){i, i, i, i})
+
+ALWAYS_INLINE vector32 load_four(const float *p)
+{
+    vector32 v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+ALWAYS_INLINE void store_four(float *p, vector32 v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+ALWAYS_INLINE vector32 fuse_four(vector32 a, vector32 b, vector32 c)
+{
+    for (int i = 0; i < 4; i++)
+        c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    return c;
+}
+
+ALWAYS_INLINE void load_columns32(vector32 out[4], const float *a, int64_t a_row)
+{
+    for (int k = 0; k < 4; k++)
+        out[k] = (vector32){a[k], a[a_row + k], a[2 * a_row + k], a[3 * a_row + k]};
+}
+
+#define I_LOAD(p) load_four_integers(p)
+#define I_ADD(a, b) ((a) + (b))
+#define I_BROADCAST(i) ((integers32){i, i, i, i})
+#define V_UNLIKE(a, b) ((integers32)((a) != (b)))
+#define V_BOTH(a, b) ((a) & (b))
+#define V_LOOK_UP(table, v)                                                                                            \
+    ((integers32){(table)[(int)(v)[0] & 3], (table)[(int)(v)[1] & 3], (table)[(int)(v)[2] & 3],                        \
+                  (table)[(int)(v)[3] & 3]})
+#define V_KEEP(values, places, v, p, mask) keep_lanes(values, places, v, p, mask)
+
+ALWAYS_INLINE integers32 load_four_integers(const int32_t *p)
+{
+    integers32 v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+ALWAYS_INLINE int keep_lanes(float *values, int32_t *places, vector32 v, integers32 p, integers32 mask)
+{
+    int count = 0;
+    for (int i = 0; i < 4; i++) {
+        values[count] = v[i];
+        places[count] = p[i];
+        count += mask[i] != 0;
+    }
+    return count;
+}
+
+enum { CONV_OUTPUTS = 4, BACK_OUTPUTS = 3, BACK_TAPS = 4, KEPT_CHAINS = 8 };
+#include "kernel/convolution_loops.h"
+
+typedef double wide64 __attribute__((vector_size(16)));
+enum { WIDE_LANES = 2, POINT_TAPS = 3, POINT_OUTPUTS = 3 };
+#define W_LOAD(p) ((wide64){(double)(p)[0], (double)(p)[1]})
+#include "kernel/map_loops.h"
+
 #define PRODUCT(name, type, fma)                                                                                       \
     static void name(type *restrict c, int64_t c_row, const type *restrict a, int64_t a_row, int64_t a_column,         \
                      const type *restrict b, int64_t b_row, int64_t rows, int64_t columns, int64_t depth)              \
@@ -28,8 +109,10 @@
 PRODUCT(product32, float, __builtin_fmaf)
 PRODUCT(product64, double, __builtin_fma)
 
-void kernel_dense_portable(kernel_dense32 *dense32, kernel_dense64 *dense64)
+void kernel_dense_portable(kernel_dense32 *dense32, kernel_dense64 *dense64, kernel_convolution *convolution)
 {
+    fill_convolution(convolution);
+    fill_maps(convolution);
     fill_elements32(dense32);
     fill_elements64(dense64);
     dense32->product = product32;

@@ -16,14 +16,14 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* A set starts as a copy of the one below it; `fill_dense` may be NULL, for one that has the same dense tables. */
 static void add_set(const char *name, void (*fill)(kernel_set *),
-                    void (*fill_dense)(kernel_dense32 *, kernel_dense64 *))
+                    void (*fill_dense)(kernel_dense32 *, kernel_dense64 *, kernel_convolution *))
 {
     kernel_set *set = &sets[count_sets];
     if (count_sets > 0)
         *set = sets[count_sets - 1];
     fill(set);
     if (fill_dense)
-        fill_dense(&set->dense32, &set->dense64);
+        fill_dense(&set->dense32, &set->dense64, &set->convolution);
     set->name = name;
     count_sets++;
 }

@@ -79,6 +79,10 @@ typedef struct kernel_nearest {
     float *square;        /* |z|^2 */
 } kernel_nearest;
 
+/* Two numbers in each int64_t of a sum, where both are known to stay below 2^31: then neither runs into the other, and
+ * to add the int64_t up is to add both. */
+typedef uint32_t kernel_pairs __attribute__((may_alias));
+
 typedef struct kernel_set {
     const char *name;
     int tile_rows, tile_centres;           /* of the float32 panels */
@@ -154,9 +158,26 @@ typedef struct kernel_set {
     void (*move64)(int64_t *to, int64_t *from, const double *x, const double *origin, const double *inverse,
                    double weight, int64_t columns);
 
+    /* The four entries for rows that are bytes, 0 to 255, as they are.
+     *
+     * exact.  out[r] is distance32 of row r and centres[r], for each of `rows` rows, row-major. */
+    void (*distance8)(double *out, const uint8_t *x, const double *const *centres, int64_t rows, int64_t columns);
+
+    /* exact.  For each column adds x to `sum` and |2x - twice| to `away`; returns the sum of (2x - twice)^2.  twice is
+     * from 0 to 510, so that 2^23 rows can be added before `away` overflows. */
+    uint64_t (*spread8)(uint32_t *sum, uint32_t *away, const uint8_t *x, const int32_t *twice, int64_t columns);
+
+    /* exact.  Adds each column of a row to `to`, which counts up to 2^32. */
+    void (*add8)(kernel_pairs *to, const uint8_t *x, int64_t columns);
+
+    /* exact.  dots[i] is the dot product of the row and of the i-th of `count` others.  All have the same number of
+     * bytes, a multiple of 64, and at most KERNEL_BYTE_COLUMNS_MOST; the others lie one after another. */
+    void (*dots8)(int32_t *dots, const uint8_t *row, const int8_t *others, int count, int64_t bytes);
+
     /* exact.  Matrix products and what surrounds them, for learners that go down a gradient. */
     kernel_dense32 dense32;
     kernel_dense64 dense64;
+    kernel_convolution convolution;
 } kernel_set;
 
 enum { KERNEL_FEW_WORKSPACE = 4096 };

@@ -6,6 +6,7 @@
 
 enum { LANES = 8, TILE_ROWS = 6, TILE_VECTORS = 2, FEW_VECTORS = 2, FEW_CENTRES = 6 };
 #define DOUBLE_LANES 4
+#define WIDEN_BYTES(bytes) _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_cvtsi32_si128((int32_t)(bytes))))
 #define WIDEN(floats) _mm256_cvtps_pd(floats) /* gcc makes four instructions of the generic conversion */
 enum { BYTE_TILE_ROWS = 6, BYTE_TILE_VECTORS = 2, BYTE_ROW_EXCESS = 64, BYTE_ROW_MOST = 63, BYTE_CENTRE_MOST = 127 };
 

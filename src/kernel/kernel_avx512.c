@@ -4,6 +4,7 @@
 
 enum { TILE_ROWS = 12, TILE_VECTORS = 2, FEW_VECTORS = 3, FEW_CENTRES = 8 };
 #define DOUBLE_LANES 8
+#define WIDEN_BYTES(bytes) _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)(bytes))))
 enum { BYTE_TILE_ROWS = 12, BYTE_TILE_VECTORS = 2, BYTE_ROW_EXCESS = 64, BYTE_ROW_MOST = 63, BYTE_CENTRE_MOST = 127 };
 
 /* Products of pairs in int16, which 2 * 127 * 127 does not saturate, then pairs of pairs in int32.  The empty statement

@@ -198,8 +198,11 @@ MOVE(move32, float)
 MOVE(move64, double)
 #undef MOVE
 
+#include "kernel/kernel_rows8.h"
+
 static void fill_exact(kernel_set *set)
 {
+    fill_rows8(set);
     set->centre_row = centre_row;
     set->distance32 = distance32;
     set->distance64 = distance64;

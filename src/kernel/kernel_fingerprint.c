@@ -124,6 +124,42 @@ static void probe_centring(probe *to, const kernel_set *set)
         }
 }
 
+/* What the entries for rows of bytes find otherwise than whole numbers do: nothing, in a set that is right. */
+static void probe_rows8(probe *to, const kernel_set *set)
+{
+    uint8_t x[64];
+    int8_t other[64];
+    float x32[64];
+    int32_t dot, twice[64];
+    uint32_t sum[64] = {0}, away[64] = {0};
+    double centre[64], apart;
+    const double *which = centre;
+    int64_t pair[32] = {0};
+    int32_t expected_dot = 0;
+    uint64_t squares = 0;
+    bool right = true;
+    for (int k = 0; k < 64; k++) {
+        x[k] = (uint8_t)(k * 37 + 255);
+        other[k] = (int8_t)(k * 53 % 256 - 128);
+        x32[k] = x[k];
+        centre[k] = k * 3.7 + 1.0 / 3;
+        twice[k] = k * 7;
+        expected_dot += x[k] * other[k];
+        squares += (uint64_t)((2 * x[k] - twice[k]) * (2 * x[k] - twice[k]));
+    }
+    set->distance8(&apart, x, &which, 1, 61);
+    right &= apart == set->distance32(x32, centre, 61);
+    set->dots8(&dot, x, other, 1, 64);
+    right &= dot == expected_dot && set->spread8(sum, away, x, twice, 64) == squares;
+    set->add8((kernel_pairs *)pair, x, 64);
+    for (int k = 0; k < 64; k++)
+        right &= sum[k] == x[k] &&
+                 (int32_t)away[k] == (2 * x[k] < twice[k] ? twice[k] - 2 * x[k] : 2 * x[k] - twice[k]) &&
+                 ((kernel_pairs *)pair)[k] == x[k];
+    if (!right)
+        add_integer(to, 1);
+}
+
 static void probe_exact(probe *to, const kernel_set *set)
 {
     _Alignas(64) float x32[COLUMNS], scores[STRIDE];
@@ -148,6 +184,7 @@ static void probe_exact(probe *to, const kernel_set *set)
         set->move32(there, here, x32, centre, inverse, next_unit(to), columns);
         set->move64(there, NULL, x64, centre, inverse, next_unit(to), columns);
     }
+    probe_rows8(to, set);
     add(to, there, sizeof there);
     add(to, here, sizeof here);
     fill_floats(to, scores, STRIDE);

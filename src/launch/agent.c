@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -50,7 +51,7 @@ typedef struct agent {
     char folder[128], socket[160], store_url[176], data_url[200];
     pipe_hub *hub;
     launch_order order; /* the parts that workers here need */
-    char id[128], spec[80], kernel[32];
+    char id[128], spec[80], kernel[32], task_key[80];
     int64_t first_slot;
     bool has_data, failed;
     launch_crew *crew;
@@ -184,10 +185,14 @@ static int64_t count_of(const json_t *note)
 
 static int start_crew(agent *self, const json_t *note)
 {
-    const launch_crew_options options = {
+    launch_crew_options options = {
         .arguments = compose_worker, .started = on_started, .gone = on_gone, .context = self};
     if (self->crew)
         return SHOAL_OK;
+    copy_text(self->task_key, sizeof self->task_key, note, "key");
+    options.task_key = self->task_key[0] ? self->task_key : NULL;
+    if (options.task_key) /* neither dumps nor other programs of this user are to have it from this memory */
+        (void)prctl(PR_SET_DUMPABLE, 0);
     copy_text(self->id, sizeof self->id, note, "job");
     copy_text(self->spec, sizeof self->spec, note, "spec");
     copy_text(self->kernel, sizeof self->kernel, note, "kernel");
@@ -198,6 +203,7 @@ static int start_crew(agent *self, const json_t *note)
                                  .id = self->id,
                                  .spec = self->spec,
                                  .kernel = self->kernel,
+                                 .task_key = options.task_key,
                                  .helpers = agent_note_count(note, "helpers"),
                                  .led = json_is_true(json_object_get(note, "led"))};
     self->threads = launch_threads_each(agent_note_count(note, "threads"), base_cores(), self->wanted);

@@ -260,11 +260,12 @@ static int send_to_agent(far_host *self, json_t *note)
 static int tell_start(far_host *self, int64_t count)
 {
     const launch_order *order = self->order;
-    return send_to_agent(
-        self, json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:b,s:I,s:I,s:b}", "says", "start", "job", order->id, "spec",
-                        order->spec, "kernel", order->kernel, "threads", (json_int_t)order->threads, "memory",
-                        (json_int_t)order->memory, "helpers", (json_int_t)order->helpers, "led", order->led, "first",
-                        (json_int_t)self->options.first_slot, "count", (json_int_t)count, "data", order->data != NULL));
+    return send_to_agent(self, json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:b,s:I,s:I,s:b}", "says", "start", "job",
+                                         order->id, "spec", order->spec, "key", order->task_key ? order->task_key : "",
+                                         "kernel", order->kernel, "threads", (json_int_t)order->threads, "memory",
+                                         (json_int_t)order->memory, "helpers", (json_int_t)order->helpers, "led",
+                                         order->led, "first", (json_int_t)self->options.first_slot, "count",
+                                         (json_int_t)count, "data", order->data != NULL));
 }
 
 /* Which requests the agent has been told so far. */
@@ -415,6 +416,8 @@ static int serve_command(far_host *self, far_command *command, const far_start_o
     const pipe_server_options link = {
         .store = self->order->store,
         .data = self->order->data,
+        .job = self->order->id, /* a host sees nothing else of the store; one that is only checked has no job */
+        .data_key = self->order->data_key,
         .nonce = command->nonce,
         .events = {.heard = on_note, .closed = on_closed, .context = self},
     };

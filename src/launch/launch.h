@@ -34,6 +34,7 @@ typedef struct launch_order {
     shoal_store *data;
     const char *data_key;  /* they may read only this key of it */
     const char *id, *spec; /* the job, and the SHA-256 of its spec in hex: they run only that */
+    const char *task_key;  /* that of a client with tasks, in hex, which no command line may show; NULL: it is a job */
     const char *kernel;    /* "auto", say */
     int64_t threads;       /* of each worker; 0: its machine's cores divided among that machine's workers */
     int64_t memory;        /* bytes of each worker; 0: its part of three quarters of its machine's */

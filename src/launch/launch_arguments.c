@@ -46,6 +46,8 @@ void launch_arguments_of(launch_arguments *out, const launch_order *order, const
         add_argument(out, "--cache", worker->cache);
     if (worker->parent > 0)
         add_argument(out, "--parent", as_text(out, "%llu", (unsigned long long)worker->parent));
+    if (order->task_key)
+        add_argument(out, "--task-key", LAUNCH_KEY_PLACE);
     if (order->led || order->helpers > 0)
         add_argument(out, "--roles", role_of(order, worker->slot));
     add_argument(out, "--quiet", NULL);

@@ -50,16 +50,20 @@ struct launch_crew {
     slot *slots;
     int64_t room, wanted;
     char reason[512]; /* of the last one that was given up; "" for none */
+    int key;          /* a file in memory with the key of those that run tasks; -1 for none */
 };
 
 /* ---- one worker -------------------------------------------------------------------------------------------------- */
 
 /* What it says goes to the descriptor `text`. */
-static int start(pid_t *out, const char *program, const char *const *words, int text, base_group group)
+static int start(pid_t *out, const char *program, const char *const *words, int text, int key, base_group group)
 {
-    int error = base_spawn(
-        out, &(base_spawning){
-                 .words = words, .program = program, .stream = {-1, -1, text}, .group = group, .ignores_too = true});
+    int error = base_spawn(out, &(base_spawning){.words = words,
+                                                 .program = program,
+                                                 .stream = {-1, -1, text},
+                                                 .extra = key,
+                                                 .group = group,
+                                                 .ignores_too = true});
     return error == 0 ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, error, "can't start %s", program);
 }
 
@@ -77,7 +81,7 @@ int launch_detached(const char *program, const char *const *arguments, const cha
     int text = log ? open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (log && text < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't start %s", path);
-    int status = start(&process, path, all, text, BASE_GROUP_SESSION);
+    int status = start(&process, path, all, text, -1, BASE_GROUP_SESSION);
     base_close(&text);
     return status;
 }
@@ -100,7 +104,7 @@ static int start_worker(launch_crew *self, int64_t index)
     if (slot->text >= 0 && (ftruncate(slot->text, 0) < 0 || lseek(slot->text, 0, SEEK_SET) < 0))
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't keep what a worker says");
     slot->leaving = slot->ended = false;
-    int status = start(&slot->process, program, all, slot->text, self->options.group);
+    int status = start(&slot->process, program, all, slot->text, self->key, self->options.group);
     if (status < 0)
         return status;
     base_parting_add(slot->process);
@@ -258,6 +262,16 @@ int launch_crew_scale(launch_crew *self, int64_t count)
     return SHOAL_OK;
 }
 
+/* A file that workers read and nobody can change. */
+static int keep_key(int *out, const char *key)
+{
+    *out = memfd_create("shoal-key", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int error = *out < 0 ? errno : base_write_all(*out, key, strlen(key));
+    if (!error && fcntl(*out, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+        error = errno;
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "can't keep the key of the workers") : SHOAL_OK;
+}
+
 int launch_crew_new(launch_crew **out, int64_t count, const launch_crew_options *options)
 {
     launch_crew *self = NULL;
@@ -265,7 +279,11 @@ int launch_crew_new(launch_crew **out, int64_t count, const launch_crew_options 
     if (status < 0)
         return status;
     self->options = *options;
-    status = launch_crew_scale(self, count);
+    self->key = -1;
+    if (options->task_key)
+        status = keep_key(&self->key, options->task_key);
+    if (status == SHOAL_OK)
+        status = launch_crew_scale(self, count);
     if (status < 0) {
         launch_crew_end(self);
         launch_crew_free(&self);
@@ -374,6 +392,7 @@ void launch_crew_free(launch_crew **crew)
         if (self->slots[i].text >= 0)
             close(self->slots[i].text);
     }
+    base_close(&self->key);
     base_free(&self->slots);
     base_free(crew);
 }

@@ -59,6 +59,9 @@ typedef struct launch_arguments {
     int numbers;
 } launch_arguments;
 
+/* Where a worker that runs tasks finds their client's key: its descriptor BASE_SPAWN_EXTRA, which it closes. */
+#define LAUNCH_KEY_PLACE "fd:3"
+
 /* Composes `worker --store ... --job ...`: the one place that knows a worker's command line. */
 void launch_arguments_of(launch_arguments *out, const launch_order *order, const launch_worker *worker);
 
@@ -74,7 +77,8 @@ extern const struct launcher launch_local, launch_ssh, launch_slurm;
 typedef struct launch_crew launch_crew;
 
 typedef struct launch_crew_options {
-    const char *program; /* NULL: this very program */
+    const char *program;  /* NULL: this very program */
+    const char *task_key; /* handed to each as launch_order says, or NULL */
     base_group group;
     /* Composes the arguments of a worker that is about to be started. */
     void (*arguments)(void *context, launch_arguments *out, int64_t slot, uint64_t worker);

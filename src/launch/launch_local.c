@@ -63,6 +63,7 @@ static int local_start(launch_workers *base, const char *rest, int64_t extra)
     self->threads = launch_threads_each(base->order->threads, base_cores(), count);
     self->memory = launch_memory_each(base->order->memory, count);
     launch_crew_options options = {.program = base->order->program,
+                                   .task_key = base->order->task_key,
                                    .group = base->order->bound ? BASE_GROUP_SESSION : BASE_GROUP_OURS,
                                    .arguments = compose_local,
                                    .gone = tell_gone,

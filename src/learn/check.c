@@ -2,6 +2,7 @@
 #include "learn/check.h"
 
 #include "learn/partial.h"
+#include "learn/pick.h"
 
 int learn_algorithm_check(const shoal_algorithm *algorithm)
 {
@@ -10,17 +11,16 @@ int learn_algorithm_check(const shoal_algorithm *algorithm)
                           "a learner's table says that it has version %u of shoal_algorithm and %u bytes; this library "
                           "has version %d and %zu bytes: compile it again with this shoal/learn.h, and set both",
                           algorithm->version, algorithm->bytes, SHOAL_ALGORITHM_VERSION, sizeof *algorithm);
-    if (!algorithm->name || !algorithm->start || !algorithm->check || !algorithm->scratch_bytes || !algorithm->map ||
-        !algorithm->update)
-        return shoal_fail(SHOAL_INVALID,
-                          "the learner '%s' lacks one of name, start, check, scratch_bytes, map and update",
+    if (!algorithm->name || !algorithm->start || !algorithm->check || !algorithm->map || !algorithm->update)
+        return shoal_fail(SHOAL_INVALID, "the learner '%s' lacks one of name, start, check, map and update",
                           algorithm->name ? algorithm->name : "");
     return SHOAL_OK;
 }
 
 int learn_round_check(const shoal_algorithm *algorithm, const shoal_round *round, const shoal_shape *shape)
 {
-    return algorithm->check(algorithm, round, shape);
+    int status = learn_pick_check(round, shape);
+    return status == SHOAL_OK ? algorithm->check(algorithm, round, shape) : status;
 }
 
 int learn_result_check(const shoal_algorithm *algorithm, const shoal_result *result, const shoal_round *first,
@@ -29,10 +29,13 @@ int learn_result_check(const shoal_algorithm *algorithm, const shoal_result *res
     return algorithm->check_result ? algorithm->check_result(algorithm, result, first, shape) : SHOAL_OK;
 }
 
-bool learn_layout_is(const shoal_layout *layout, const shoal_layout *expected)
+bool shoal_layout_same(const shoal_layout *layout, const shoal_layout *expected)
 {
     return learn_layout_equal(layout, expected) && layout->memo_row_bytes == expected->memo_row_bytes &&
-           layout->carry_from == expected->carry_from && layout->writes_memo == expected->writes_memo;
+           layout->carry_from == expected->carry_from && layout->writes_memo == expected->writes_memo &&
+           layout->part == expected->part && layout->pick.key == expected->pick.key &&
+           layout->pick.from == expected->pick.from && layout->pick.count == expected->pick.count &&
+           layout->pick.group == expected->pick.group;
 }
 
 bool learn_result_has(const shoal_result *result, const char *name, shoal_type type, int rank, const int64_t *shape)

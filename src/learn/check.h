@@ -19,8 +19,6 @@ int learn_result_check(const shoal_algorithm *algorithm, const shoal_result *res
 
 /* ---- what learners check with ------------------------------------------------------------------------------------ */
 
-/* Whether a layout is the expected one: its cells, and what it says of the memo. */
-bool learn_layout_is(const shoal_layout *layout, const shoal_layout *expected);
 /* Whether a result has a tensor of that name, type and shape; -1 stands for any size. */
 bool learn_result_has(const shoal_result *result, const char *name, shoal_type type, int rank, const int64_t *shape);
 

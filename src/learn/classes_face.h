@@ -6,15 +6,16 @@
 #include "learn/face.h"
 
 /* Rows of options of learn_inputs: the target, and weights. */
+#define LEARN_CLASSES_TARGET                                                                                           \
+    {                                                                                                                  \
+        "target", 'y', SHOAL_OPTION_TEXT, offsetof(learn_inputs, target), "COLUMN|FILE",                               \
+            .help =                                                                                                    \
+                "the known class of each row, as numbers or words: a column of DATA, by its name, its number from 1, " \
+                "or from -1 backwards; or a file of one column or one row",                                            \
+            .default_text = "the last column"                                                                          \
+    }
 #define LEARN_CLASSES_INPUTS                                                                                           \
-    {"target",                                                                                                         \
-     'y',                                                                                                              \
-     SHOAL_OPTION_TEXT,                                                                                                \
-     offsetof(learn_inputs, target),                                                                                   \
-     "COLUMN|FILE",                                                                                                    \
-     .help = "the known class of each row, as numbers or words: a column of DATA, by its name, its number from 1, or " \
-             "from -1 backwards; or a file of one column or one row",                                                  \
-     .default_text = "the last column"},                                                                               \
+    LEARN_CLASSES_TARGET,                                                                                              \
     {                                                                                                                  \
         "weights", 'w', SHOAL_OPTION_TEXT, offsetof(learn_inputs, weights), "FILE",                                    \
             .help = "a weight for each row, finite and at least 0, as any data file of one column or one row"          \

@@ -154,3 +154,12 @@ const shoal_algorithm *learn_algorithm_find(const char *name)
             return *algorithm;
     return NULL;
 }
+
+void learn_shown_release(learn_shown *shown)
+{
+    for (int64_t i = 0; i < shown->images; i++)
+        base_free(&shown->names[i]);
+    base_free(&shown->names);
+    base_free(&shown->title);
+    base_free(&shown->pixels);
+}

@@ -16,20 +16,33 @@
 #include <shoal/learn.h>
 
 #include "base/option.h"
-#include "data/picture.h"
-#include "data/picture_shape.h"
+#include "data/image/picture.h"
+#include "data/image/picture_shape.h"
 #include "learn/model_file.h"
 
 /* ---- what a run is given ----------------------------------------------------------------------------------------- */
 
 /* Files and words beside the rows and the learner's own options; a face lists those it takes as options of this. */
 typedef struct learn_inputs {
-    const char *weights;   /* a file with a weight for each row */
-    const char *target;    /* what is known of each row: a column, by name or number, or a file */
-    bool target_is_column; /* also if there is a file of that name: a job's own note says so */
-    const char *start;     /* a model to start from */
-    bool standardise;      /* columns are brought to mean 0 and standard deviation 1 */
+    const char *weights;     /* a file with a weight for each row */
+    const char *target;      /* what is known of each row: a column, by name or number, or a file */
+    bool target_is_column;   /* also if there is a file of that name: a job's own note says so */
+    const char *start;       /* a model to start from, */
+    bool planned;            /* the run is only planned: nothing was said about a start */
+    const char *start_names; /* and what its layers are called, with commas between; NULL: as they are */
+    bool standardise;        /* columns are brought to mean 0 and standard deviation 1 */
+    /* How rows are arranged (learn_arrangement); `held` is only set where a job's own note says what it was. */
+    const char *held, *held_target;
+    bool held_target_is_column, shuffle_rows, of_job;
 } learn_inputs;
+
+/* Which rows a run has beside those of DATA, and in which order (run/arrange.h). */
+typedef struct learn_arrangement {
+    const char *held, *held_target; /* rows of this file are held out; NULL: none, or some of DATA's */
+    bool shuffle;                   /* rows of DATA are put in random order first, which is a function of */
+    uint64_t seed;
+    int64_t *held_rows; /* of the config: set to how many rows `held` has */
+} learn_arrangement;
 
 /* The row of options of learn_inputs for learners whose columns may be scaled. */
 #define LEARN_STANDARDISE                                                                                              \
@@ -44,7 +57,7 @@ typedef struct learn_inputs {
 typedef struct learn_rows {
     const char *name; /* what messages call them */
     int64_t rows, columns;
-    shoal_type type;
+    shoal_type type, own_type;  /* own: of the values beside the target */
     int64_t target;             /* the column of the target from 1; 0 for none */
     shoal_data *data;           /* for the names of columns; NULL when only workers have it */
     const learn_schema *schema; /* of the columns; NULL when nothing is known */
@@ -57,7 +70,19 @@ typedef struct learn_ended {
     learn_rows rows;
     const int64_t *counter; /* SHOAL_COUNTERS of them */
     bool stopped;           /* by a signal, before it was done */
+    double seconds;         /* that rounds took, but for the first phase; 0 when that is not known */
 } learn_ended;
+
+/* What a round says to people while a run goes. */
+typedef struct learn_told {
+    char line[160];       /* how far it is, in words, instead of phase, step and objective; "" for those */
+    double done;          /* with a line: the share of the run that is done, */
+    double rows;          /* how many rows it has gone through, each as often as it did, */
+    bool may_end;         /* and whether it may end before all is done */
+    char warning[320];    /* of the rows; said once.  "" for none */
+    int64_t row;          /* so many rows of the result's "history" are known, */
+    const double *values; /* and these are the values of the last of them */
+} learn_told;
 
 /* ---- what it gives ----------------------------------------------------------------------------------------------- */
 
@@ -69,6 +94,7 @@ typedef enum learn_output_kind {
     LEARN_APPLIED, /* the model's prediction for the rows it was trained on, as an array */
     LEARN_RESULT,  /* all there is: an array when that is one tensor, or .safetensors */
     LEARN_CHART,   /* what `chart` gives: curves side by side, as .png or .svg */
+    LEARN_SHEET,   /* what `show` gives of the blobs that maps put, as .png or .svg */
 } learn_output_kind;
 
 /* A file that a run can write: an option that names it, and what it holds. */
@@ -87,22 +113,33 @@ typedef struct learn_output {
 
 enum { LEARN_OUTPUTS_MOST = 8 };
 
-/* Numbers over the same x, and which of them is picked. */
+/* Numbers over the same x, or two of one kind, and which of them is picked. */
 typedef struct learn_curve {
     const char *name;
-    const double *values; /* NaN where there is none */
-    double picked;        /* at this x; NaN for none */
-    const char *rule;     /* that picks it */
+    const double *values;  /* NaN where there is none */
+    double picked;         /* at this x; NaN for none */
+    const char *rule;      /* that picks it */
+    const double *others;  /* NULL for none; the rule picks among these if there are any */
+    int64_t stride;        /* from one to the next; 0 means 1 */
+    const char *called[2]; /* what both are called, where there are others */
 } learn_curve;
+
+/* Weights as small images. */
+typedef struct learn_filters {
+    const float *values; /* images * channels * height * width, channels 1 or 3; NULL for none */
+    int64_t images, channels, height, width;
+    char title[96];
+} learn_filters;
 
 enum { LEARN_CURVES_MOST = 4 };
 
 typedef struct learn_chart {
     const char *title, *x_name;
-    const int64_t *x; /* increasing */
+    const int64_t *x; /* increasing; NULL: 1, 2, ... */
     int64_t count;
     int curves;
     learn_curve curve[LEARN_CURVES_MOST];
+    learn_filters filters; /* below the curves */
 } learn_chart;
 
 /* Lines for people.  "objective  0.42 after 30 iterations" is learn_say(lines, "objective", "%g after ...", ...). */
@@ -123,6 +160,25 @@ typedef struct learn_plot {
     const double *centres; /* of the groups, which have the columns of the rows */
     bool unit;             /* rows count by their direction alone: they are shown as of length 1 */
 } learn_plot;
+
+/* Images in colour side by side, each with its name. */
+typedef struct learn_shown {
+    unsigned char *pixels;         /* images * height * width * 3 */
+    int64_t images, height, width; /* images: as many as have a name */
+    char **names, *title;
+} learn_shown;
+
+void learn_shown_release(learn_shown *shown);
+
+/* Parts of a model besides those that the result has as they are. */
+enum { LEARN_COMPOSED_MOST = 768 };
+
+typedef struct learn_composed {
+    int tensors;
+    data_tensor tensor[LEARN_COMPOSED_MOST]; /* their names belong to this */
+    const char *key;                         /* of the metadata; NULL for none */
+    char *text;
+} learn_composed;
 
 /* ---- applying a model -------------------------------------------------------------------------------------------- */
 
@@ -209,16 +265,35 @@ typedef struct learn_face {
     int (*check_output)(const void *config, const learn_output *output);
     /* Optional.  The file that the run starts from, and the option that named it; NULL for none. */
     const char *(*start_file)(const char **option, const void *config, const learn_inputs *inputs);
+    bool foreign_start; /* it may hold tensors that another program wrote, and classes that are others */
+    /* Optional.  How the rows of a run are arranged. */
+    void (*arrange)(learn_arrangement *out, void *config, const learn_inputs *inputs);
     /* Optional.  Sets what depends on the rows, and reads the start, into config; what that then points to is in
      * `values`, which the caller frees. */
     int (*settle)(void *config, double *values[4], const learn_inputs *inputs, const learn_rows *rows);
+    /* Optional.  After `settle`: a sentence about what the run starts from, if people should know it before the run;
+     * the caller frees it. */
+    int (*tell_start)(char **out, const void *config, const learn_rows *rows);
+    /* Optional.  About how many bytes rounds take beside the rows, once and for each thread: a run here for which there
+     * are not so many is refused. */
+    int (*need)(double *all, double *each, const void *config, const learn_rows *rows);
     /* Optional.  Starts from values in memory, which have as many columns as the rows. */
     int (*start_from)(void *config, const double *values, int64_t rows);
     /* Optional.  Sets what only a result tells, for `cost`. */
     void (*learnt)(void *config, const shoal_result *result);
 
+    /* Optional.  A text about what a run would do with these rows, which --describe prints instead; the caller frees
+     * it. */
+    int (*describe)(char **out, const void *config, const learn_rows *rows);
+    /* Optional.  What a round that is about to be mapped says, which may be from anyone, or once there is no more, with
+     * `round` NULL, the result.  `config` is NULL where it is not known, *out is zero before. */
+    void (*tell_round)(learn_told *out, const void *config, const shoal_round *round, const shoal_result *result);
+    const char *const *history; /* what the columns of the result's "history" are called, ended by NULL; NULL: none */
     /* Optional.  Lines between "data" and "time". */
     void (*summarise)(learn_lines *lines, const learn_ended *ended);
+    /* Optional.  A sentence about a run that was stopped, or whose result says that it "diverged"; the caller frees
+     * it. */
+    int (*tell_end)(char **out, const learn_ended *ended);
     /* Optional.  Adds to what --json prints. */
     int (*tell)(shoal_result *facts, const learn_ended *ended);
     /* LEARN_PICTURE: sets values, which are *images or lie in the result, and their number; height and width are
@@ -230,14 +305,22 @@ typedef struct learn_face {
     void (*plot)(learn_plot *out, const learn_ended *ended);
     /* LEARN_MODEL: tensors that the model has, ended by NULL; those the result does not have are left out. */
     const char *const *parts;
+    /* Optional.  More tensors of a model, and a text of its metadata, for learners whose tensors have names and shapes
+     * that only a run tells.  What *out points to, names and text, is the caller's to free, values are not. */
+    int (*compose)(learn_composed *out, const learn_ended *ended);
     /* Optional.  Whole numbers that the model's metadata have besides, or instead of what they usually have. */
     void (*annotate)(shoal_result *facts, const learn_ended *ended);
 
     /* Of learners whose maps get and put blobs (shoal_crew), NULL for others.  The name of the one that the map of a
-     * row gets, for workers that can't reach it; and what is to be done once all others are there: a list of them is
-     * put, what only helped to go on is removed. */
+     * row gets, NULL for none, for workers that can't reach it; and what is to be done once all others are there: a
+     * list of them is put, what only helped to go on is removed. */
     int (*blob_of)(char **name, const void *row, const learn_rows *rows);
     int (*end_blobs)(const shoal_blobs *to, const learn_ended *ended);
+    /* Optional.  Before the first map: whether blobs may be put there, and removes what a run that was killed has left
+     * and this one will not replace.  `names` has those of all blobs there as its keys; `begun` has no result. */
+    int (*begin_blobs)(const shoal_blobs *to, const json_t *names, const learn_ended *begun);
+    /* LEARN_SHEET: images among them, after `end_blobs`; what is in *out is released also after a failure. */
+    int (*show)(learn_shown *out, const shoal_blobs *to, const learn_ended *ended);
 
     const learn_predictor *predictor; /* how its models are applied; NULL: they are not */
     const learn_probe *probe;         /* NULL: its speed can't be measured by itself */

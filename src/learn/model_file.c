@@ -150,38 +150,59 @@ static void collect_entries(entries *self, const learn_face *face, const learn_e
         put_option(self, option, ended->config);
     if (face->annotate && self->status == SHOAL_OK && (self->status = shoal_result_new(&facts)) == SHOAL_OK) {
         face->annotate(facts, ended);
+        self->status = shoal_result_check(facts);
         for (int i = 0; i < facts->numbers; i++)
             put_number(self, &facts->number[i]);
     }
     shoal_result_free(&facts);
 }
 
-static int list_tensors(data_tensor tensors[SHOAL_TENSORS_MOST], const shoal_result *result, const char *const *parts)
-{
-    int count = 0;
-    for (; *parts && count < SHOAL_TENSORS_MOST; parts++) {
-        const shoal_tensor *tensor = shoal_result_tensor(result, *parts);
-        if (!tensor)
-            continue;
-        tensors[count] =
-            (data_tensor){.name = tensor->name, .type = tensor->type, .rank = tensor->rank, .values = tensor->values};
-        memcpy(tensors[count++].shape, tensor->shape, (size_t)tensor->rank * sizeof tensor->shape[0]);
-    }
-    return count;
-}
-
 /* All that a model consists of. */
 typedef struct content {
-    data_tensor tensors[SHOAL_TENSORS_MOST];
+    data_tensor *tensors;
     int tensor_count;
+    learn_composed composed;
     data_metadata metadata[ENTRIES_MOST];
     entries entries;
 } content;
 
+static int list_tensors(content *self, const shoal_result *result, const char *const *parts)
+{
+    size_t most = 0;
+    while (parts[most])
+        most++;
+    most += (size_t)self->composed.tensors;
+    int status = base_alloc(&self->tensors, most, sizeof *self->tensors, "the tensors of a model");
+    for (; status == SHOAL_OK && *parts; parts++) {
+        const shoal_tensor *tensor = shoal_result_tensor(result, *parts);
+        if (!tensor)
+            continue;
+        data_tensor *listed = &self->tensors[self->tensor_count++];
+        *listed =
+            (data_tensor){.name = tensor->name, .type = tensor->type, .rank = tensor->rank, .values = tensor->values};
+        memcpy(listed->shape, tensor->shape, (size_t)tensor->rank * sizeof tensor->shape[0]);
+    }
+    for (int i = 0; status == SHOAL_OK && i < self->composed.tensors; i++)
+        self->tensors[self->tensor_count++] = self->composed.tensor[i];
+    return status;
+}
+
+static void free_name(data_tensor *tensor)
+{
+    char *name = (char *)tensor->name;
+    base_free(&name);
+}
+
 static void release_content(content **self)
 {
+    if (*self)
+        base_free(&(*self)->tensors);
     for (int i = 0; *self && i < (*self)->entries.count; i++)
         base_free(&(*self)->entries.text[i]);
+    for (int i = 0; *self && i < (*self)->composed.tensors; i++)
+        free_name(&(*self)->composed.tensor[i]);
+    if (*self)
+        base_free(&(*self)->composed.text);
     base_free(self);
 }
 
@@ -192,10 +213,15 @@ static int collect_content(content **out, const learn_face *face, const learn_en
     if (status < 0)
         return status;
     collect_entries(&self->entries, face, ended);
+    if (face->compose && self->entries.status == SHOAL_OK)
+        self->entries.status = face->compose(&self->composed, ended);
+    if (self->composed.key && self->entries.status == SHOAL_OK)
+        put_copy(&self->entries, self->composed.key, self->composed.text);
     for (int i = 0; i < self->entries.count; i++)
         self->metadata[i] = (data_metadata){self->entries.key[i], self->entries.text[i]};
-    self->tensor_count = list_tensors(self->tensors, ended->result, face->parts);
     status = self->entries.status;
+    if (status == SHOAL_OK)
+        status = list_tensors(self, ended->result, face->parts);
     if (status < 0)
         release_content(&self);
     *out = self;
@@ -244,6 +270,15 @@ int learn_model_file_open(learn_model_file *out, const char *path)
     *out = (learn_model_file){.path = path};
     int status = data_safetensors_open(&out->file, path);
     return status == SHOAL_OK ? find_learner(out) : status;
+}
+
+int learn_model_file_open_tensors(learn_model_file *out, const char *path)
+{
+    *out = (learn_model_file){.path = path};
+    int status = data_safetensors_open(&out->file, path);
+    if (status == SHOAL_OK)
+        out->learner = data_safetensors_metadata(out->file, "learner");
+    return status;
 }
 
 int learn_model_file_parse(learn_model_file *out, const void *bytes, size_t size, const char *name)
@@ -367,9 +402,28 @@ int learn_model_file_vector(double **out, int64_t *count, const learn_model_file
     return copy_tensor(out, model, tensor);
 }
 
+int learn_model_file_values(double *out, const learn_model_file *model, const char *name, int rank,
+                            const int64_t *shape)
+{
+    const data_tensor *tensor = data_safetensors_find(model->file, name);
+    double *values = NULL;
+    if (!fits(tensor, rank, shape))
+        return fail_shape(model, name, tensor, rank, shape, NULL);
+    int status = copy_tensor(&values, model, tensor);
+    if (status == SHOAL_OK)
+        memcpy(out, values, tensor->bytes / shoal_type_size(tensor->type) * sizeof *out);
+    base_free(&values);
+    return status;
+}
+
 bool learn_model_file_has(const learn_model_file *model, const char *name)
 {
     return data_safetensors_find(model->file, name) != NULL;
+}
+
+bool learn_model_file_fits(const learn_model_file *model, const char *name, int rank, const int64_t *shape)
+{
+    return fits(data_safetensors_find(model->file, name), rank, shape);
 }
 
 const char *learn_model_file_text(const learn_model_file *model, const char *key)

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/safetensors.h"
+#include "data/format/safetensors.h"
 #include "learn/schema.h"
 
 struct learn_face;
@@ -37,7 +37,7 @@ int learn_model_file_make(void **out, size_t *size, const struct learn_face *fac
 typedef struct learn_model_file {
     data_tensors *file;
     const char *path;    /* the caller's */
-    const char *learner; /* "kmeans"; belongs to the model */
+    const char *learner; /* "kmeans"; belongs to the model; NULL for tensors alone */
 } learn_model_file;
 
 /* Opens a model.  One without metadata that has "centres" is of kmeans; one that says nothing is refused. */
@@ -46,6 +46,8 @@ int learn_model_file_open(learn_model_file *out, const char *path);
 int learn_model_file_parse(learn_model_file *out, const void *bytes, size_t size, const char *name);
 /* Opens a file, and refuses a model of another learner. */
 int learn_model_file_open_as(learn_model_file *out, const char *path, const char *learner);
+/* Opens any tensors, also those of another program: `learner` is NULL then. */
+int learn_model_file_open_tensors(learn_model_file *out, const char *path);
 void learn_model_file_close(learn_model_file *model);
 
 /* What the model remembers of its columns; all zero for one that remembers nothing.  The caller releases it. */
@@ -57,8 +59,12 @@ int learn_model_file_schema(learn_schema *out, const learn_model_file *model);
 int learn_model_file_matrix(double **out, int64_t *rows, int64_t *columns, const learn_model_file *model,
                             const char *name);
 int learn_model_file_vector(double **out, int64_t *count, const learn_model_file *model, const char *name);
-/* Whether there is such a tensor. */
+/* The same of any shape, all of which must be as it is given, into memory of the caller. */
+int learn_model_file_values(double *out, const learn_model_file *model, const char *name, int rank,
+                            const int64_t *shape);
+/* Whether there is such a tensor, of any shape or of this one. */
 bool learn_model_file_has(const learn_model_file *model, const char *name);
+bool learn_model_file_fits(const learn_model_file *model, const char *name, int rank, const int64_t *shape);
 
 /* An entry of the metadata.  SHOAL_INVALID when it is missing or not of the kind; a number is finite. */
 int learn_model_file_number(double *out, const learn_model_file *model, const char *key);

@@ -1,5 +1,7 @@
 /* Modules as learners.  See module.h.
  *
+ * Batches are drawn from 16 strata, a run of positions after another; an epoch's last batch ends with it.
+ *
  * A round's model is the head below, the numbers that the module calls its model, and the parameters as text.  The sums
  * of a grain are the module's own doubles; those of all grains are added in learn/exact.h, and a round whose sums
  * needed more digits than it had is asked for again with more. */
@@ -16,11 +18,15 @@
 #include "learn/partial.h"
 
 enum { CELL_DIGITS = 0, CELL_RANGE = 1 };
+/* Sums of a group are made exact one by one, so groups should not be small. */
+enum { STRATA = 16, GROUP_ROWS = 64 };
 static const int64_t NUMBERS_MOST = INT64_MAX / 16 / 8 / LEARN_EXACT_DIGITS_MOST;
 
 typedef struct model_head {
     int64_t round; /* of the module's own, which one that is asked for again keeps */
     int64_t sums, numbers;
+    uint64_t seed;              /* of batches, */
+    int64_t epoch, from, batch; /* and where this round's begins; batch 0: it sees all rows */
     learn_window window;
     double values[]; /* numbers of them; then the parameters, followed by a NUL */
 } model_head;
@@ -44,6 +50,11 @@ static void lay_out_module(shoal_layout *layout, const model_head *head)
     layout->cell[CELL_DIGITS] =
         (shoal_cell){.name = "digits", .kind = SHOAL_CELL_SUM, .count = head->sums * head->window.digits};
     layout->cell[CELL_RANGE] = (shoal_cell){.name = "range", .kind = SHOAL_CELL_MAX, .count = LEARN_EXACT_RANGE};
+    if (head->batch)
+        layout->pick = (shoal_pick){.key = shoal_epoch_key(head->seed, head->epoch),
+                                    .from = head->from,
+                                    .count = head->batch,
+                                    .group = GROUP_ROWS};
 }
 
 static int make_round(shoal_round **out, const model_head *head, const double *values, const char *params)
@@ -69,16 +80,25 @@ static int check_module(const shoal_algorithm *self, const shoal_round *round, c
 {
     const model_head *model = round->model;
     shoal_layout expected = {.carry_from = -1};
-    (void)self, (void)shape;
+    (void)self;
     bool good = round->model_bytes > sizeof *model && ((const char *)model)[round->model_bytes - 1] == '\0';
     good = good && model->round >= 0 && model->round < INT64_MAX && model->sums > 0 && model->sums <= NUMBERS_MOST &&
-           model->numbers >= 0 && (size_t)model->numbers <= (round->model_bytes - 1 - sizeof *model) / sizeof(double) &&
+           model->epoch >= 0 && model->epoch < INT64_MAX && model->from >= 0 && model->from < shape->rows &&
+           model->batch >= 0 && model->batch <= shape->rows && model->numbers >= 0 &&
+           (size_t)model->numbers <= (round->model_bytes - 1 - sizeof *model) / sizeof(double) &&
            learn_window_good(&model->window);
     if (good)
         lay_out_module(&expected, model);
-    return good && learn_layout_is(&round->layout, &expected)
+    return good && shoal_layout_same(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not that of a module");
+}
+
+static int64_t rows_seen(const model_head *model, const shoal_shape *shape)
+{
+    shoal_layout layout = {0};
+    lay_out_module(&layout, model);
+    return model->batch ? shoal_pick_rows(&layout.pick, shape) : shape->rows;
 }
 
 /* A setting with its parameters, for one call.  The caller frees them. */
@@ -89,6 +109,8 @@ static int make_setting(shoal_setting *out, shoal_params **params, const model_h
                            .columns = shape->columns,
                            .sums = model->sums,
                            .numbers = model->numbers,
+                           .seen = rows_seen(model, shape),
+                           .epoch = model->epoch,
                            .params = *params};
     return status;
 }
@@ -123,6 +145,42 @@ static int ask_sizes(const shoal_module *module, shoal_setting *setting)
     return status < 0 ? status : ask_count(&setting->numbers, module->numbers, setting, setting->sums, "numbers");
 }
 
+/* Asks the module for the batch of round head->round.  More rows than there are is all of them. */
+static int ask_batch(model_head *head, const shoal_module *module, const shoal_setting *last)
+{
+    shoal_setting setting = *last;
+    setting.epoch = head->epoch;
+    setting.seen = 0; /* which is what it is asked for */
+    if (!module->batch)
+        return SHOAL_OK;
+    shoal_fail(SHOAL_INVALID, "the module's batch of round %lld has fewer than 0 rows", (long long)head->round);
+    int64_t rows = module->batch(head->round, &setting);
+    if (rows < 0)
+        return rows >= SHOAL_BROKEN ? (int)rows : SHOAL_INVALID; /* with the module's own sentence, if it has one */
+    head->batch = rows < setting.rows ? rows : setting.rows;
+    return learn_params_check(setting.params);
+}
+
+/* Goes on behind this round's batch. */
+static void pass_batch(model_head *head, const shoal_shape *shape)
+{
+    head->from += head->batch < shape->rows - head->from ? head->batch : shape->rows - head->from;
+    if (head->from < shape->rows)
+        return;
+    head->from = 0;
+    head->epoch++;
+}
+
+/* Any whole number will do, as it does for the learners that are built in. */
+static int read_seed(uint64_t *out, const shoal_setting *setting)
+{
+    double seed = shoal_param(setting, "seed", 0);
+    if (!(seed >= 0 && seed <= 0x1p53 && seed == floor(seed)))
+        return shoal_fail(SHOAL_USAGE, "the parameter 'seed' must be a whole number from 0 to 2^53");
+    *out = (uint64_t)seed;
+    return SHOAL_OK;
+}
+
 static int start_with(shoal_round **out, const shoal_module *module, shoal_setting *setting, const char *params)
 {
     model_head head = {.window = learn_window_usual()};
@@ -131,7 +189,10 @@ static int start_with(shoal_round **out, const shoal_module *module, shoal_setti
         return status;
     head.sums = setting->sums;
     head.numbers = setting->numbers;
-    status = make_round(out, &head, NULL, params);
+    if (module->batch && (status = read_seed(&head.seed, setting)) == SHOAL_OK)
+        status = ask_batch(&head, module, setting);
+    if (status == SHOAL_OK)
+        status = make_round(out, &head, NULL, params);
     model_head *model = status == SHOAL_OK ? (*out)->model : NULL;
     if (status == SHOAL_OK && module->start)
         status = module->start(model->values, setting);
@@ -209,9 +270,24 @@ static size_t sum_bytes(const model_head *model)
 static size_t scratch_module(const shoal_round *round, const void *prepared, const shoal_shape *shape)
 {
     (void)prepared;
-    size_t converted =
-        shape->type == SHOAL_FLOAT64 ? 0 : (size_t)shape->rows_per_grain * (size_t)shape->columns * sizeof(double);
+    int64_t rows = shape->rows_per_grain > GROUP_ROWS ? shape->rows_per_grain : GROUP_ROWS;
+    size_t converted = shape->type == SHOAL_FLOAT64 ? 0 : (size_t)rows * (size_t)shape->columns * sizeof(double);
     return sum_bytes(round->model) + converted;
+}
+
+static int fail_sum(double sum, int64_t index, const shoal_grain *grain, int64_t round)
+{
+    const char *what = isnan(sum) ? "NaN" : "infinite";
+    if (grain->row && grain->rows > 1)
+        return shoal_fail(SHOAL_INVALID, "the module's sum %lld of row %lld and %lld more is %s in round %lld",
+                          (long long)index + 1, (long long)grain->row[0] + 1, (long long)grain->rows - 1, what,
+                          (long long)round);
+    if (grain->rows == 1)
+        return shoal_fail(SHOAL_INVALID, "the module's sum %lld of row %lld is %s in round %lld", (long long)index + 1,
+                          (long long)(grain->row ? grain->row[0] : grain->first_row) + 1, what, (long long)round);
+    return shoal_fail(SHOAL_INVALID, "the module's sum %lld of rows %lld to %lld is %s in round %lld",
+                      (long long)index + 1, (long long)grain->first_row + 1,
+                      (long long)(grain->first_row + grain->rows), what, (long long)round);
 }
 
 static int map_module(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
@@ -225,7 +301,8 @@ static int map_module(shoal_partial *partial, const shoal_round *round, const vo
                        .weights = grain->weights,
                        .count = grain->rows,
                        .columns = grain->shape->columns,
-                       .first = grain->first_row};
+                       .first = grain->first_row,
+                       .row = grain->row};
     if (grain->shape->type != SHOAL_FLOAT64) {
         shoal_convert_float64(converted, grain->values, grain->shape->type, grain->rows * grain->shape->columns);
         rows.values = converted;
@@ -237,10 +314,7 @@ static int map_module(shoal_partial *partial, const shoal_round *round, const vo
         return status;
     for (int64_t i = 0; i < model->sums; i++, digits += model->window.digits) {
         if (!isfinite(sum[i]))
-            return shoal_fail(SHOAL_INVALID, "the module's sum %lld of rows %lld to %lld is %s in round %lld",
-                              (long long)i + 1, (long long)grain->first_row + 1,
-                              (long long)(grain->first_row + grain->rows), isnan(sum[i]) ? "NaN" : "infinite",
-                              (long long)model->round);
+            return fail_sum(sum[i], i, grain, model->round);
         learn_exact_add(digits, &model->window, sum[i], range);
     }
     return SHOAL_OK;
@@ -284,6 +358,8 @@ static int step_module(shoal_round **next, shoal_result **result, const shoal_mo
     shoal_round *round = NULL;
     int status = make_setting(&setting, &params, model, shape);
     head.round++;
+    pass_batch(&head, shape);
+    head.batch = 0; /* unknown until the module has said that there is a next round */
     if (status == SHOAL_OK)
         status = make_round(&round, &head, model->values, params_of(model));
     if (status < 0)
@@ -301,7 +377,9 @@ static int step_module(shoal_round **next, shoal_result **result, const shoal_mo
             if (!isnan(objective))
                 shoal_result_set(*result, "objective", objective);
         }
-    } else if (status == SHOAL_OK) {
+    } else if (status == SHOAL_OK && (status = ask_batch(&head, module, &setting)) == SHOAL_OK) {
+        *(model_head *)round->model = head;
+        lay_out_module(&round->layout, &head);
         round->objective = objective;
         *next = round;
         round = NULL;
@@ -343,6 +421,16 @@ static int update_module(shoal_round **next, shoal_result **result, const shoal_
     return status;
 }
 
+static int strata_module(const void *config, shoal_shape *shape)
+{
+    const shoal_module *module = NULL;
+    (void)config;
+    int status = need_module(&module);
+    if (status == SHOAL_OK && module->batch)
+        shape->strata = STRATA;
+    return status;
+}
+
 /* Only a module with an update knows how many rounds it makes; its work per row is taken as the least: an
  * addition a value. */
 static int cost_module(shoal_cost *out, const void *config, const shoal_shape *shape)
@@ -355,18 +443,22 @@ static int cost_module(shoal_cost *out, const void *config, const shoal_shape *s
     *out = (shoal_cost){0};
     if (!module)
         return SHOAL_OK;
+    model_head head = {0};
     int status = learn_params_new(&params, text);
     shoal_setting setting = {.rows = shape->rows, .columns = shape->columns, .params = params};
     if (status == SHOAL_OK)
         status = ask_sizes(module, &setting);
+    if (status == SHOAL_OK)
+        status = ask_batch(&head, module, &setting);
     learn_params_free(&params);
     if (status < 0)
         return status;
     double digits = (double)setting.sums * learn_window_usual().digits, numbers = (double)setting.numbers;
     double rounds = module->update ? 0 : 1; /* it ends when it likes */
+    double share = head.batch ? (double)head.batch / (double)shape->rows : 1;
     const shoal_cost_phase run = {.name = "run",
                                   .rounds = rounds,
-                                  .operations_per_row = (double)shape->columns,
+                                  .operations_per_row = (double)shape->columns * share,
                                   .model_bytes = ROUND_BYTES + sizeof(model_head) + numbers * sizeof(double) +
                                                  (double)strlen(text),
                                   .partial_bytes = PARTIAL_BYTES + (digits + LEARN_EXACT_RANGE) * sizeof(int64_t)};
@@ -397,6 +489,7 @@ const shoal_algorithm learn_module = {
     .check = check_module,
     .prepare = prepare_module,
     .forget = forget_module,
+    .strata = strata_module,
     .scratch_bytes = scratch_module,
     .map = map_module,
     .update = update_module,

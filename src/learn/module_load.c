@@ -50,24 +50,67 @@ static void unload(void)
 
 /* ---- the whole contract ------------------------------------------------------------------------------------------ */
 
+/* The settings of the module's own table, and the parameters that their texts point into. */
+typedef struct own_config {
+    void *config;
+    shoal_params *params;
+} own_config;
+
+static void free_own(own_config *own)
+{
+    base_free(&own->config);
+    learn_params_free(&own->params);
+}
+
 /* The options of its table are set by name from the parameters. */
-static int start_whole(shoal_round **out, const void *config, const shoal_shape *shape)
+static int make_own(own_config *own, const void *config)
 {
     const learn_module_config *asked = config;
     const shoal_algorithm *algorithm = current.table->algorithm;
-    shoal_params *params = NULL;
-    void *own = NULL;
-    int status = learn_params_new(&params, asked->params ? asked->params : "{}");
+    int status = learn_params_new(&own->params, asked->params ? asked->params : "{}");
     if (status == SHOAL_OK)
-        status = base_alloc(&own, algorithm->config_size + 1, 1, "a module's settings");
+        status = base_alloc(&own->config, algorithm->config_size + 1, 1, "a module's settings");
     if (status == SHOAL_OK && algorithm->options)
-        status = shoal_options_default(own, algorithm->options);
+        status = shoal_options_default(own->config, algorithm->options);
+    return status == SHOAL_OK ? learn_params_set(own->config, algorithm->options, own->params) : status;
+}
+
+static int start_whole(shoal_round **out, const void *config, const shoal_shape *shape)
+{
+    own_config own = {0};
+    int status = make_own(&own, config);
     if (status == SHOAL_OK)
-        status = learn_params_set(own, algorithm->options, params);
+        status = current.table->algorithm->start(out, own.config, shape);
+    free_own(&own);
+    return status;
+}
+
+static int strata_whole(const void *config, shoal_shape *shape)
+{
+    own_config own = {0};
+    int status = make_own(&own, config);
     if (status == SHOAL_OK)
-        status = algorithm->start(out, own, shape);
-    base_free(&own);
-    learn_params_free(&params);
+        status = current.table->algorithm->strata(own.config, shape);
+    free_own(&own);
+    return status;
+}
+
+/* Settings that are wrong are what `start` will complain about. */
+static int64_t rows_per_grain_whole(const void *config, const shoal_shape *shape)
+{
+    own_config own = {0};
+    int64_t rows = make_own(&own, config) == SHOAL_OK ? current.table->algorithm->rows_per_grain(own.config, shape) : 0;
+    free_own(&own);
+    return rows;
+}
+
+static int cost_whole(shoal_cost *out, const void *config, const shoal_shape *shape)
+{
+    own_config own = {0};
+    int status = make_own(&own, config);
+    if (status == SHOAL_OK)
+        status = current.table->algorithm->cost(out, own.config, shape);
+    free_own(&own);
     return status;
 }
 
@@ -89,14 +132,18 @@ static int check_result_whole(const shoal_algorithm *self, const shoal_result *r
 
 static const shoal_algorithm *make_algorithm(void)
 {
-    if (!current.table->algorithm)
+    const shoal_algorithm *own = current.table->algorithm;
+    if (!own)
         return &learn_module;
-    current.whole = *current.table->algorithm;
+    current.whole = *own;
     current.whole.name = learn_module.name;
     current.whole.options = learn_module_options;
     current.whole.config_size = sizeof(learn_module_config);
     current.whole.runs_code = false; /* it is the code: crew->code has nothing for it */
     current.whole.start = start_whole;
+    current.whole.strata = own->strata ? strata_whole : NULL;
+    current.whole.rows_per_grain = own->rows_per_grain ? rows_per_grain_whole : NULL;
+    current.whole.cost = own->cost ? cost_whole : NULL;
     current.whole.check = check_whole;
     current.whole.check_result = check_result_whole;
     return &current.whole;

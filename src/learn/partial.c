@@ -168,18 +168,23 @@ void learn_partial_clear_records(shoal_partial *partial)
         partial->records[i].count = 0;
 }
 
+/* The neutral element of a cell: 0, or what no maximum is below. */
+static void fill_neutral(int64_t *values, const shoal_cell *cell, int64_t count)
+{
+    if (cell->kind == SHOAL_CELL_MAX)
+        for (int64_t i = 0; i < count; i++)
+            values[i] = shoal_order_key(-INFINITY);
+    else if (count > 0)
+        memset(values, 0, (size_t)count * sizeof *values);
+}
+
 void learn_partial_clear(shoal_partial *partial, bool keep_carried)
 {
     learn_partial_clear_records(partial);
     for (int i = 0; i < partial->layout.cells; i++) {
         const shoal_cell *cell = &partial->layout.cell[i];
-        if (!partial->values[i] || (keep_carried && cell->carried))
-            continue;
-        if (cell->kind == SHOAL_CELL_MAX)
-            for (int64_t k = 0; k < cell->count; k++)
-                partial->values[i][k] = shoal_order_key(-INFINITY);
-        else
-            memset(partial->values[i], 0, (size_t)learn_cell_values(cell) * sizeof(int64_t));
+        if (partial->values[i] && !(keep_carried && cell->carried))
+            fill_neutral(partial->values[i], cell, learn_cell_values(cell));
     }
 }
 
@@ -195,6 +200,26 @@ void learn_partial_merge_values(shoal_partial *into, const shoal_partial *from, 
     else
         for (int64_t i = 0; i < count; i++) /* without a sign, since sums that were read may be anything */
             to[i] = (int64_t)((uint64_t)to[i] + (uint64_t)add[i]);
+}
+
+/* In blocks that stay in the first cache while they are read, cleared and added. */
+void learn_partial_gather_values(shoal_partial *into, shoal_partial *const *from, int froms, int cell, int64_t first,
+                                 int64_t count, bool add)
+{
+    enum { BLOCK = 1024 };
+    const shoal_cell *about = &into->layout.cell[cell];
+    for (int64_t end = first + count; first < end; first += BLOCK) {
+        int64_t size = end - first < BLOCK ? end - first : BLOCK;
+        if (!add && froms > 0)
+            memcpy(into->values[cell] + first, from[0]->values[cell] + first, (size_t)size * sizeof(int64_t));
+        else if (!add)
+            fill_neutral(into->values[cell] + first, about, size);
+        for (int i = 0; i < froms; i++) {
+            if (add || i > 0)
+                learn_partial_merge_values(into, from[i], cell, first, size);
+            fill_neutral(from[i]->values[cell] + first, about, size);
+        }
+    }
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */

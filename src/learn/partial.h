@@ -37,6 +37,11 @@ int64_t *learn_partial_maxima(shoal_partial *partial, size_t *count);
 /* Merges values [first, first + count) of a SUM, WIDE or MAX cell of `from` into `into`. */
 void learn_partial_merge_values(shoal_partial *into, const shoal_partial *from, int cell, int64_t first, int64_t count);
 
+/* The same values of `into` become those of all the `from` together or, with `add`, these are merged with them.  Those
+ * of `from` are neutral afterwards: what is read is cleared at once. */
+void learn_partial_gather_values(shoal_partial *into, shoal_partial *const *from, int froms, int cell, int64_t first,
+                                 int64_t count, bool add);
+
 /* Merges the records of all RECORD cells. */
 int learn_partial_merge_records(shoal_partial *into, const shoal_partial *from);
 

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "learn/partial_internal.h"
+#include "learn/wire.h"
 
 int shoal_result_new(shoal_result **out)
 {
@@ -20,13 +21,25 @@ void shoal_result_free(shoal_result **inout)
     for (int i = 0; i < (*inout)->tensors; i++)
         if (!(*inout)->tensor[i].lent)
             base_free(&(*inout)->tensor[i].values);
+    base_free(&(*inout)->tensor);
+    base_free(&(*inout)->number);
     base_free(inout);
 }
 
+/* Makes room for one more behind `count`: the room is a power of two. */
+static int make_room(void *list, int count, size_t size, const char *what)
+{
+    enum { LEAST = 8 };
+    if (count > 0 && (count < LEAST || (count & (count - 1)) != 0))
+        return SHOAL_OK;
+    if (count == LEARN_RESULT_MOST)
+        return shoal_fail(SHOAL_USAGE, "a result has no more than %d %s", LEARN_RESULT_MOST, what);
+    return base_grow(list, (size_t)count, count ? 2 * (size_t)count : LEAST, size, what);
+}
+
+/* There is room for it. */
 static shoal_tensor *append_tensor(shoal_result *result, const char *name, shoal_type type)
 {
-    if (result->tensors == SHOAL_TENSORS_MOST)
-        SHOAL_BUG("a result with more than %d tensors", SHOAL_TENSORS_MOST);
     shoal_tensor *tensor = &result->tensor[result->tensors++];
     snprintf(tensor->name, sizeof tensor->name, "%s", name);
     tensor->type = type;
@@ -42,7 +55,8 @@ void *shoal_result_add(shoal_result *result, const char *name, shoal_type type, 
             shoal_fail(SHOAL_MEMORY, "out of memory: %s is too large", name);
             return NULL;
         }
-    if (base_alloc(&values, count, shoal_type_size(type), name) < 0)
+    if (make_room(&result->tensor, result->tensors, sizeof *result->tensor, "tensors") < 0 ||
+        base_alloc(&values, count, shoal_type_size(type), name) < 0)
         return NULL;
     shoal_tensor *tensor = append_tensor(result, name, type);
     tensor->rank = rank;
@@ -61,6 +75,9 @@ static int take_result_rows(shoal_result *result, const char *name, shoal_type t
     if (partial->row_count != 0 && partial->row_count != shape[0])
         return shoal_fail(SHOAL_BROKEN, "%s: %lld rows were asked for, and there are %lld", name, (long long)shape[0],
                           (long long)partial->row_count);
+    int status = make_room(&result->tensor, result->tensors, sizeof *result->tensor, "tensors");
+    if (status < 0)
+        return status;
     const bool lent = partial->rows_lent[cell];
     void *values = learn_partial_take_rows(partial, cell);
     if (!values)
@@ -85,29 +102,37 @@ int shoal_result_take_table(shoal_result *result, const char *name, shoal_type t
     return take_result_rows(result, name, type, partial, cell, 2, (int64_t[]){rows, columns});
 }
 
-static shoal_number *append_number(shoal_result *result, const char *name, double value)
+static void append_number(shoal_result *result, const char *name, shoal_number number)
 {
-    if (result->numbers == SHOAL_NUMBERS_MOST)
-        SHOAL_BUG("a result with more than %d numbers", SHOAL_NUMBERS_MOST);
-    shoal_number *number = &result->number[result->numbers++];
-    snprintf(number->name, sizeof number->name, "%s", name);
-    number->value = value;
-    return number;
+    int status = make_room(&result->number, result->numbers, sizeof *result->number, "numbers");
+    if (status < 0) {
+        result->status = status;
+        return;
+    }
+    snprintf(number.name, sizeof number.name, "%s", name);
+    result->number[result->numbers++] = number;
 }
 
 void shoal_result_set(shoal_result *result, const char *name, double value)
 {
-    append_number(result, name, value);
+    append_number(result, name, (shoal_number){.value = value});
 }
 
 void shoal_result_set_whole(shoal_result *result, const char *name, int64_t value)
 {
-    append_number(result, name, (double)value)->whole = true;
+    append_number(result, name, (shoal_number){.value = (double)value, .whole = true});
 }
 
 void shoal_result_set_truth(shoal_result *result, const char *name, bool value)
 {
-    append_number(result, name, value)->truth = true;
+    append_number(result, name, (shoal_number){.value = value, .truth = true});
+}
+
+int shoal_result_check(const shoal_result *result)
+{
+    if (result->status == SHOAL_USAGE)
+        return shoal_fail(SHOAL_USAGE, "a result has no more than %d numbers", LEARN_RESULT_MOST);
+    return result->status < 0 ? shoal_fail(result->status, "out of memory: the numbers of a result") : SHOAL_OK;
 }
 
 const shoal_tensor *shoal_result_tensor(const shoal_result *result, const char *name)

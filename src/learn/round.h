@@ -1,10 +1,25 @@
-/* Making rounds: what learners with large models need beside the contract in shoal/learn.h. */
+/* Recycling the memory of rounds: what an engine needs beside the contract in shoal/learn.h.
+ *
+ *     learn_recycler recycler;
+ *     learn_recycle_begin(&recycler);
+ *     ... rounds that this thread frees leave their memory to those that it makes, if they have the same size ...
+ *     learn_recycle_end(&recycler);
+ *
+ * One round and one thing kept are spare at most, which is all that rounds of one size need: while a round is made, the
+ * one before last is over.  What several rounds keep is spare once the last of them is freed.  Rounds that are freed
+ * outside, or by another thread, are freed. */
 #ifndef LEARN_ROUND_H
 #define LEARN_ROUND_H
 
 #include <shoal/learn.h>
 
-/* As shoal_round_new, but for who writes every byte of the model: it holds anything at first. */
-int learn_round_new_unset(shoal_round **out, size_t model_bytes);
+typedef struct learn_recycler {
+    shoal_round *round; /* spare, with its model; NULL when there is none */
+    shoal_kept *kept;
+    struct learn_recycler *outer; /* of a run in whose update this one is */
+} learn_recycler;
+
+void learn_recycle_begin(learn_recycler *recycler);
+void learn_recycle_end(learn_recycler *recycler);
 
 #endif

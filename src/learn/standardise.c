@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "data/data_place.h"
-#include "data/data_transform.h"
+#include "data/table/data_transform.h"
 #include "learn/exact.h"
 
 /* Rows are read this many bytes at a time. */

@@ -2,7 +2,8 @@
  *
  *     round    number, phase, step, steps, k, objective, change, layout, what it keeps (born, bytes, check of each),
  *              model
- *     layout   cells; for each: name, kind, count, bytes, carried; then memo_row_bytes, carry_from, writes_memo
+ *     layout   cells; for each: name, kind, count, bytes, carried; then memo_row_bytes, carry_from, writes_memo, the
+ *              pick (key, from, count, group), part
  *     partial  hash of the layout, first row, rows; for each cell: values, or records (how many, keys, bytes), or rows
  *  result   incomplete; tensors; for each: name, type, rank, shape, size, values; numbers; for each: name, value, flags
  *
@@ -78,6 +79,11 @@ static void write_layout(base_writer *out, const shoal_layout *layout)
     base_write_u64(out, layout->memo_row_bytes);
     base_write_i64(out, layout->carry_from);
     base_write_u8(out, layout->writes_memo);
+    base_write_u64(out, layout->pick.key);
+    base_write_i64(out, layout->pick.from);
+    base_write_i64(out, layout->pick.count);
+    base_write_i64(out, layout->pick.group);
+    base_write_u8(out, (uint8_t)layout->part);
 }
 
 static void read_cell(shoal_cell *cell, base_reader *in)
@@ -104,6 +110,13 @@ static void read_layout(shoal_layout *layout, base_reader *in)
     layout->memo_row_bytes = base_read_u64(in);
     layout->carry_from = base_read_i64(in);
     layout->writes_memo = read_flag(in);
+    layout->pick.key = base_read_u64(in);
+    layout->pick.from = base_read_i64(in);
+    layout->pick.count = base_read_i64(in);
+    layout->pick.group = base_read_i64(in);
+    uint8_t part = base_read_u8(in);
+    layout->part = (shoal_part)part;
+    in->bad |= part > SHOAL_HELD;
     in->bad |= layout->memo_row_bytes > INT64_MAX / 16 || layout->carry_from < -1;
 }
 
@@ -408,7 +421,7 @@ static size_t values_of_tensor(const shoal_tensor *tensor)
 void learn_result_write(base_writer *out, const shoal_result *result)
 {
     base_write_u8(out, result->incomplete);
-    base_write_u8(out, (uint8_t)result->tensors);
+    base_write_u32(out, (uint32_t)result->tensors);
     for (int t = 0; t < result->tensors; t++) {
         const shoal_tensor *tensor = &result->tensor[t];
         size_t count = values_of_tensor(tensor), size = shoal_type_size(tensor->type);
@@ -420,7 +433,7 @@ void learn_result_write(base_writer *out, const shoal_result *result)
         base_write_u64(out, count * size);
         write_numbers(out, tensor->values, count, size);
     }
-    base_write_u8(out, (uint8_t)result->numbers);
+    base_write_u32(out, (uint32_t)result->numbers);
     for (int n = 0; n < result->numbers; n++) {
         const shoal_number *number = &result->number[n];
         base_write_text(out, number->name);
@@ -464,18 +477,23 @@ static int read_tensor(shoal_result *result, base_reader *in)
     return SHOAL_OK;
 }
 
-static void read_numbers(shoal_result *result, base_reader *in)
+static int read_numbers(shoal_result *result, base_reader *in)
 {
-    uint8_t numbers = base_read_u8(in);
-    in->bad |= numbers > SHOAL_NUMBERS_MOST;
-    for (int n = 0; !in->bad && n < numbers; n++) {
-        shoal_number *number = &result->number[n];
-        base_read_text(in, number->name, sizeof number->name);
-        number->value = base_read_double(in);
-        number->whole = read_flag(in);
-        number->truth = read_flag(in);
+    uint32_t numbers = base_read_u32(in);
+    in->bad |= numbers > LEARN_RESULT_MOST;
+    for (uint32_t n = 0; !in->bad && n < numbers; n++) {
+        shoal_number read = {0};
+        base_read_text(in, read.name, sizeof read.name);
+        read.value = base_read_double(in);
+        read.whole = read_flag(in);
+        read.truth = read_flag(in);
+        shoal_result_set(result, read.name, read.value);
+        if (result->status < 0)
+            break;
+        result->number[n].whole = read.whole;
+        result->number[n].truth = read.truth;
     }
-    result->numbers = in->bad ? 0 : numbers;
+    return shoal_result_check(result);
 }
 
 int learn_result_read(shoal_result **out, base_reader *in)
@@ -485,12 +503,12 @@ int learn_result_read(shoal_result **out, base_reader *in)
     if (status < 0)
         return status;
     result->incomplete = read_flag(in);
-    uint8_t tensors = base_read_u8(in);
-    in->bad |= tensors > SHOAL_TENSORS_MOST;
-    for (int t = 0; status == SHOAL_OK && !in->bad && t < tensors; t++)
+    uint32_t tensors = base_read_u32(in);
+    in->bad |= tensors > LEARN_RESULT_MOST;
+    for (uint32_t t = 0; status == SHOAL_OK && !in->bad && t < tensors; t++)
         status = read_tensor(result, in);
     if (status == SHOAL_OK)
-        read_numbers(result, in);
+        status = read_numbers(result, in);
     if (status == SHOAL_OK && in->bad)
         status = shoal_fail(SHOAL_BROKEN, "malformed result");
     if (status < 0)

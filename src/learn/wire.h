@@ -26,6 +26,9 @@ int learn_partial_merge_read(shoal_partial *into, base_reader *in);
 /* Which rows the encoded partial that comes next says it covers; the reader stays where it is. */
 void learn_partial_peek_rows(int64_t *first_row, int64_t *rows, const base_reader *in);
 
+/* Of the tensors of a result, and of its numbers: a limit for hostile bytes rather than for learners. */
+enum { LEARN_RESULT_MOST = 1 << 16 };
+
 void learn_result_write(base_writer *out, const shoal_result *result);
 int learn_result_read(shoal_result **out, base_reader *in);
 

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
+#include "data/grain.h"
 
 /* ---- the question ------------------------------------------------------------------------------------------------ */
 
@@ -69,27 +70,40 @@ static shoal_plan_source source_of(const plan *plan)
     return plan->request->workers.local ? SHOAL_PLAN_FILE : SHOAL_PLAN_STORED;
 }
 
+/* The shape as engines cut it, without a grain that was asked for. */
+static int cut_shape(shoal_shape *out, const plan *plan)
+{
+    const shoal_algorithm *algorithm = plan->request->algorithm;
+    *out = plan->shape;
+    out->rows_per_grain = algorithm->rows_per_grain ? algorithm->rows_per_grain(plan->request->config, out) : 0;
+    if (out->rows_per_grain < 1)
+        out->rows_per_grain = data_rows_per_grain(out->rows, out->columns * (int64_t)shoal_type_size(out->type));
+    out->grains = (out->rows - 1) / out->rows_per_grain + 1;
+    int status = algorithm->strata ? algorithm->strata(plan->request->config, out) : SHOAL_OK;
+    out->strata = out->strata < out->grains ? out->strata : out->grains;
+    return status;
+}
+
 /* What the learner itself would refuse: a wrong option, or one that is missing. */
 static int check_learner(const plan *plan)
 {
     static const double LARGE = 1e9; /* models that are not made for this alone */
-    shoal_shape whole = plan->shape;
+    shoal_shape whole;
     shoal_round *round = NULL;
-    whole.rows_per_grain = 1024;
-    whole.grains = (whole.rows - 1) / whole.rows_per_grain + 1;
-    int status = plan->cost.model_bytes < LARGE ? plan->request->algorithm->start(&round, plan->request->config, &whole)
-                                                : SHOAL_OK;
+    int status = cut_shape(&whole, plan);
+    if (status == SHOAL_OK && plan->cost.model_bytes < LARGE)
+        status = plan->request->algorithm->start(&round, plan->request->config, &whole);
     shoal_round_free(&round);
     return status;
 }
 
-/* 0 where the engine chooses them. */
+/* What workers may share: strata, or grains; 0 where the engine chooses them. */
 static double grains_of(const plan *plan)
 {
-    int64_t each = plan->request->algorithm->rows_per_grain
-                       ? plan->request->algorithm->rows_per_grain(plan->request->config, &plan->shape)
-                       : 0;
-    return each > 0 ? ceil((double)plan->shape.rows / (double)each) : 0;
+    shoal_shape whole;
+    if (cut_shape(&whole, plan) < 0)
+        return 0;
+    return whole.strata ? (double)whole.strata : plan->request->algorithm->rows_per_grain ? (double)whole.grains : 0;
 }
 
 static int find_job(plan *plan)

@@ -2,7 +2,7 @@
 #ifndef PLAN_PRICES_INTERNAL_H
 #define PLAN_PRICES_INTERNAL_H
 
-#include "data/data_table.h"
+#include "data/table/data_table.h"
 #include "prices.h"
 
 /* Prices of the rows of a table. */

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "canvas.h"
-#include "data/png_write.h"
+#include "data/image/png_write.h"
 
 static const double capital_height = 0.72, pen_plain = 0.085, pen_bold = 0.13; /* parts of a font's size */
 

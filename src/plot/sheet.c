@@ -25,6 +25,7 @@ enum {
 typedef struct sheet {
     const plot_sheet *what;
     plot_canvas *canvas;
+    plot_xy corner;
     int64_t across, down;
     double width, height; /* of an image */
     double step;          /* from one image to the next, to the right */
@@ -59,6 +60,13 @@ static void set_pixel(unsigned char rgba[4], const sheet *in, const double *valu
             in->what->channels == 3
                 ? (unsigned char)(isfinite(value[c]) ? lrint(127.5 + 127.5 * fmin(fmax(value[c] / scale, -1), 1)) : 128)
                 : (unsigned char)(colour >> (16 - 8 * c));
+    rgba[3] = 255;
+}
+
+static void set_colours(unsigned char rgba[4], const unsigned char *colours)
+{
+    for (int c = 0; c < 3; c++)
+        rgba[c] = colours[c];
     rgba[3] = 255;
 }
 
@@ -122,11 +130,15 @@ static int draw_images(const sheet *in)
     unsigned char *rgba = NULL;
     int status = base_alloc(&rgba, (size_t)pixels, 4, "a picture");
     for (int64_t i = 0; i < what->images && status == SHOAL_OK; i++) {
-        const double left = MARGIN + (double)(i % in->across) * in->step,
-                     top = TOP + CAPTION + (double)(i / in->across) * (in->height + CAPTION + GAP);
+        const double left = in->corner.x + MARGIN + (double)(i % in->across) * in->step,
+                     top = in->corner.y + TOP + CAPTION + (double)(i / in->across) * (in->height + CAPTION + GAP);
         const plot_box box = {left, top, left + in->width, top + in->height};
-        for (int64_t p = 0; p < pixels; p++)
-            set_pixel(rgba + 4 * p, in, what->values + (i * pixels + p) * what->channels);
+        for (int64_t p = 0; p < pixels; p++) {
+            if (what->colours)
+                set_colours(rgba + 4 * p, what->colours + (i * pixels + p) * 3);
+            else
+                set_pixel(rgba + 4 * p, in, what->values + (i * pixels + p) * what->channels);
+        }
         plot_raster(in->canvas, box, rgba, what->width, what->height);
         plot_rectangle(in->canvas, box, (plot_paint){.line = 0xaaaaaa, .width = 0.8});
         plot_text(in->canvas, (plot_xy){left, top - 4}, what->names[i],
@@ -141,7 +153,8 @@ static void draw_scale(const sheet *in, double top)
 {
     unsigned char rgba[4 * STEPS];
     char text[32];
-    const plot_box box = {MARGIN, top, MARGIN + SCALE_WIDTH, top + SCALE_HEIGHT};
+    const double left = in->corner.x + MARGIN;
+    const plot_box box = {left, top, left + SCALE_WIDTH, top + SCALE_HEIGHT};
     const plot_font small = {.size = 10, .anchor = PLOT_MIDDLE, .colour = 0x333333};
     for (int i = 0; i < STEPS; i++) {
         const double value = in->most * (2.0 * i / (STEPS - 1) - 1);
@@ -157,25 +170,59 @@ static void draw_scale(const sheet *in, double top)
     }
 }
 
-int plot_sheet_new(plot_canvas **out, const plot_sheet *what)
+/* Below the images. */
+static double bottom_of(const sheet *in)
 {
-    sheet in = {.what = what};
-    *out = NULL;
-    int status = choose_sizes(&in);
-    const double bottom = TOP + (double)in.down * (in.height + CAPTION + GAP),
-                 right = fmax(fmax(MARGIN + (double)in.across * in.step - GAP, MARGIN + SCALE_WIDTH),
-                              MARGIN + plot_text_width(what->title, 14));
-    if (status == SHOAL_OK)
-        status = find_most(&in);
-    if (status == SHOAL_OK)
-        status = plot_canvas_new(&in.canvas, ceil(right + MARGIN), ceil(bottom + SCALE_ROOM), what->title);
+    return TOP + (double)in->down * (in->height + CAPTION + GAP);
+}
+
+static void measure_sheet(double *width, double *height, const sheet *in)
+{
+    const double right = fmax(fmax(MARGIN + (double)in->across * in->step - GAP, MARGIN + SCALE_WIDTH),
+                              MARGIN + plot_text_width(in->what->title, 14));
+    *width = ceil(right + MARGIN);
+    *height = ceil(bottom_of(in) + (in->what->colours ? 0 : SCALE_ROOM));
+}
+
+static int draw_sheet(sheet *in)
+{
+    int status = in->what->colours ? SHOAL_OK : find_most(in);
     if (status < 0)
         return status;
-    plot_text(in.canvas, (plot_xy){MARGIN, 28}, what->title, 100, (plot_font){.size = 14, .bold = true});
-    status = draw_images(&in);
-    draw_scale(&in, bottom + 6);
+    plot_text(in->canvas, (plot_xy){in->corner.x + MARGIN, in->corner.y + 28}, in->what->title, 100,
+              (plot_font){.size = 14, .bold = true});
+    status = draw_images(in);
+    if (!in->what->colours)
+        draw_scale(in, in->corner.y + bottom_of(in) + 6);
+    return status;
+}
+
+int plot_sheet_measure(double *width, double *height, const plot_sheet *what)
+{
+    sheet in = {.what = what};
+    int status = choose_sizes(&in);
+    if (status == SHOAL_OK)
+        measure_sheet(width, height, &in);
+    return status;
+}
+
+int plot_sheet_draw(plot_canvas *canvas, plot_xy corner, const plot_sheet *what)
+{
+    sheet in = {.what = what, .canvas = canvas, .corner = corner};
+    int status = choose_sizes(&in);
+    return status == SHOAL_OK ? draw_sheet(&in) : status;
+}
+
+int plot_sheet_new(plot_canvas **out, const plot_sheet *what)
+{
+    double width = 0, height = 0;
+    *out = NULL;
+    int status = plot_sheet_measure(&width, &height, what);
+    if (status == SHOAL_OK)
+        status = plot_canvas_new(out, width, height, what->title);
+    if (status == SHOAL_OK)
+        status = plot_sheet_draw(*out, (plot_xy){0, 0}, what);
     if (status < 0)
-        plot_canvas_free(&in.canvas);
-    *out = in.canvas;
+        plot_canvas_free(out);
     return status;
 }

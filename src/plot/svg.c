@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "canvas.h"
-#include "data/picture.h"
-#include "data/png_write.h"
+#include "data/image/picture.h"
+#include "data/image/png_write.h"
 
 enum { TITLE_MOST = 400 };
 

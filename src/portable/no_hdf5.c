@@ -1,5 +1,5 @@
 /* Takes the place of src/data/hdf5 in the portable programs, and where shoal was built without libhdf5. */
-#include "data/hdf5/hdf5.h"
+#include "data/format/hdf5/hdf5.h"
 
 static int refuse(const data_source *source)
 {

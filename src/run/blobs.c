@@ -1,21 +1,28 @@
 /* Blobs of a run.  See blobs.h. */
 #include "blobs.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "blobs_counted.h"
+#include "engine/blobs.h"
+#include "engine/blobs_copy.h"
 #include "jobs.h"
 #include "launch/launch.h"
 #include "ranks.h"
 
-/* Seconds that a store may be out of reach; connections that copy at the same time. */
+/* Seconds that a store may be out of reach; connections that copy at the same time, and bytes that they
+ * hold at most, unless one blob is larger. */
 static const double patience = 300;
-enum { COPIERS = 8 };
+enum { COPIERS = 8, COPY_MEMORY = 256 << 20 };
 
 static const shoal_option rows[] = {
     {"blobs-from", 0, SHOAL_OPTION_TEXT, offsetof(run_blobs, from), "FOLDER|URL",
@@ -33,14 +40,42 @@ bool run_has_blobs(const learn_face *face)
 
 /* ---- where they are ---------------------------------------------------------------------------------------------- */
 
+/* Two runs at once would write the same names, and each would remove what the other one has made.  The lock ends with
+ * the process; a file system that has none, or a store, is not locked. */
+static int lock_folder(int *out, const char *folder)
+{
+    *out = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*out >= 0 && flock(*out, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return shoal_fail(SHOAL_USAGE,
+                          "%s: another run is writing into this folder; wait for its end, or choose another", folder);
+    return SHOAL_OK;
+}
+
 int run_blobs_open(shoal_outcome *outcome)
 {
     const run_blobs *blobs = &outcome->request->blobs;
     int status = SHOAL_OK;
     if (blobs->from && !outcome->blobs_from)
         status = shoal_blobs_open(&outcome->blobs_from, blobs->from, false, patience);
-    if (status == SHOAL_OK && blobs->to && !outcome->blobs_to)
-        status = shoal_blobs_open(&outcome->blobs_to, blobs->to, true, patience);
+    if (status < 0 || !blobs->to || outcome->blobs_to)
+        return status;
+    status = shoal_blobs_open(&outcome->blobs_to, blobs->to, true, patience);
+    if (status == SHOAL_OK && outcome->face->end_blobs && run_is_first() && !run_is_in_store(blobs->to))
+        status = lock_folder(&outcome->blobs_lock, blobs->to);
+    return status;
+}
+
+int run_blobs_begin(const shoal_outcome *outcome)
+{
+    json_t *names = NULL;
+    if (!outcome->blobs_to || !outcome->face->begin_blobs || !run_is_first())
+        return SHOAL_OK;
+    int status = engine_blobs_names(&names, outcome->blobs_to);
+    if (status == SHOAL_OK) {
+        const learn_ended begun = run_ended(outcome);
+        status = outcome->face->begin_blobs(outcome->blobs_to, names, &begun);
+    }
+    json_decref(names);
     return status;
 }
 
@@ -75,50 +110,12 @@ void run_blobs_close(shoal_outcome *outcome)
     run_blobs_counted_free(&outcome->blobs_counted);
     shoal_blobs_close(&outcome->blobs_from);
     shoal_blobs_close(&outcome->blobs_to);
+    if (outcome->blobs_lock >= 0)
+        close(outcome->blobs_lock);
+    outcome->blobs_lock = -1;
 }
 
-/* ---- for workers ------------------------------------------------------------------------------------------------- */
-
-const char *run_blobs_source(const shoal_outcome *outcome)
-{
-    const char *from = outcome->request->blobs.from;
-    const shoal_store_traits store = shoal_store_describe(outcome->jobs.store);
-    if (!from || outcome->away.ask->far)
-        return from ? "" : NULL;
-    bool near = run_is_in_store(from) || (store.wakes && !store.far);
-    return near ? from : "";
-}
-
-typedef struct uploading {
-    const shoal_outcome *outcome;
-    learn_rows rows;
-    const void *values;
-    size_t row_bytes;
-} uploading;
-
-static int upload_one(void *context, int64_t row, int thread)
-{
-    const uploading *all = context;
-    const shoal_outcome *outcome = all->outcome;
-    const shoal_blobs *from = outcome->blobs_from;
-    void *bytes = NULL;
-    size_t size = 0;
-    char *name = NULL;
-    (void)thread;
-    if (run_stopped(outcome->request))
-        return shoal_fail(SHOAL_STOPPED, "asked to stop before all blobs were uploaded");
-    int status = outcome->face->blob_of(&name, (const char *)all->values + (size_t)row * all->row_bytes, &all->rows);
-    if (status == SHOAL_OK)
-        status = from->get(from, name, INT64_MAX, &bytes, &size);
-    if (status == SHOAL_OK)
-        status = shoal_job_put_blob(outcome->jobs.store, outcome->away.id, name, bytes, size, shoal_after(patience));
-    from->release(from, &bytes);
-    base_free(&name);
-    return status;
-}
-
-/* A pool of threads, since most of the time each waits for the store. */
-static int each_of(int64_t items, int (*task)(void *, int64_t, int), void *context)
+int run_blobs_each(int64_t items, int (*task)(void *, int64_t, int), void *context)
 {
     base_pool *pool = NULL;
     int status = base_pool_new(&pool, items < COPIERS ? (int)items : COPIERS);
@@ -128,53 +125,14 @@ static int each_of(int64_t items, int (*task)(void *, int64_t, int), void *conte
     return status;
 }
 
-int run_blobs_upload(const shoal_outcome *outcome)
-{
-    const char *source = run_blobs_source(outcome);
-    uploading all = {.outcome = outcome, .rows = run_rows_of(outcome)};
-    void *scratch = NULL;
-    if (!source || *source)
-        return SHOAL_OK;
-    if (!outcome->face->blob_of)
-        return shoal_fail(SHOAL_USAGE,
-                          "--blobs-from %s: some of the workers can't reach it, and only the module knows which blobs "
-                          "it needs; name a store that they all reach",
-                          outcome->request->blobs.from);
-    all.row_bytes = (size_t)outcome->columns * shoal_type_size(outcome->type);
-    int status = shoal_data_is_resident(outcome->data)
-                     ? SHOAL_OK
-                     : base_alloc_unset(&scratch, (size_t)outcome->rows, all.row_bytes, "rows that name blobs");
-    if (status == SHOAL_OK)
-        status = shoal_data_read(&all.values, outcome->data, 0, outcome->rows, scratch);
-    run_doing(outcome, "uploading what workers read");
-    if (status == SHOAL_OK)
-        status = each_of(outcome->rows, upload_one, &all);
-    base_free(&scratch);
-    return status;
-}
-
 /* ---- at the end -------------------------------------------------------------------------------------------------- */
 
 typedef struct fetching {
-    const shoal_blobs *from, *to;
-    char **name;
+    engine_blob *blob;
     int64_t count;
 } fetching;
 
-static int copy_one(void *context, int64_t item, int thread)
-{
-    const fetching *all = context;
-    void *bytes = NULL;
-    size_t size = 0;
-    (void)thread;
-    int status = all->from->get(all->from, all->name[item], INT64_MAX, &bytes, &size);
-    if (status == SHOAL_OK)
-        status = all->to->put(all->to, all->name[item], bytes, size);
-    all->from->release(all->from, &bytes);
-    return status;
-}
-
-static int list_names(fetching *out, const run_jobs *jobs, const char *id)
+static int list_blobs(fetching *out, const run_jobs *jobs, const char *id)
 {
     char prefix[SHOAL_JOB_ID_BYTES + 16];
     shoal_listing page = {0};
@@ -184,9 +142,12 @@ static int list_names(fetching *out, const run_jobs *jobs, const char *id)
         status = shoal_store_list(jobs->store, prefix, NULL, &page, run_jobs_deadline(jobs));
         size_t have = (size_t)out->count;
         if (status == SHOAL_OK && page.count > 0)
-            status = base_grow(&out->name, have, have + page.count, sizeof *out->name, "names of blobs");
-        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++)
-            status = base_copy_text(&out->name[out->count++], page.entries[i].key + strlen(prefix));
+            status = base_grow(&out->blob, have, have + page.count, sizeof *out->blob, "names of blobs");
+        for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
+            engine_blob *blob = &out->blob[out->count++];
+            blob->size = page.entries[i].size;
+            status = base_copy_text(&blob->name, page.entries[i].key + strlen(prefix));
+        }
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);
     return status;
@@ -194,19 +155,25 @@ static int list_names(fetching *out, const run_jobs *jobs, const char *id)
 
 static int fetch_blobs(const shoal_outcome *outcome)
 {
-    fetching all = {.to = outcome->blobs_to};
-    int status = shoal_job_blobs(&all.from, outcome->jobs.store, outcome->away.id, patience);
+    fetching all = {0};
+    const shoal_blobs *from = NULL;
+    int status = shoal_job_blobs(&from, outcome->jobs.store, outcome->away.id, patience);
     if (status == SHOAL_OK)
-        status = list_names(&all, &outcome->jobs, outcome->away.id);
+        status = list_blobs(&all, &outcome->jobs, outcome->away.id);
     if (status == SHOAL_OK && all.count > 0) {
         run_doing(outcome, "fetching what workers made");
-        status = each_of(all.count, copy_one, &all);
+        status = engine_blobs_copy(&(engine_copy){.from = from,
+                                                  .to = outcome->blobs_to,
+                                                  .blob = all.blob,
+                                                  .count = all.count,
+                                                  .threads = COPIERS,
+                                                  .memory = COPY_MEMORY});
         run_doing(outcome, NULL);
     }
     for (int64_t i = 0; i < all.count; i++)
-        base_free(&all.name[i]);
-    base_free(&all.name);
-    shoal_blobs_close(&all.from);
+        base_free(&all.blob[i].name);
+    base_free(&all.blob);
+    shoal_blobs_close(&from);
     return status;
 }
 

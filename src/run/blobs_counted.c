@@ -77,13 +77,20 @@ static int remove_counted(const shoal_blobs *table, const char *name)
     return inner->remove(inner, name);
 }
 
+static int get_part_counted(const shoal_blobs *table, const char *name, int64_t first, void *into, size_t size)
+{
+    const shoal_blobs *inner = ((const run_blobs_counted *)table)->inner;
+    return inner->get_part(inner, name, first, into, size);
+}
+
 int run_blobs_count(run_blobs_counted **out, const shoal_blobs *inner, const shoal_outcome *outcome, int64_t total)
 {
     int status = base_alloc(out, 1, sizeof **out, "a count of blobs");
     if (status < 0)
         return status;
     run_blobs_counted *self = *out;
-    self->table = (shoal_blobs){get_counted, release_counted, put_counted, has_counted, remove_counted};
+    self->table =
+        (shoal_blobs){get_counted, release_counted, put_counted, has_counted, remove_counted, get_part_counted};
     self->inner = inner;
     self->outcome = outcome;
     self->runner = pthread_self();

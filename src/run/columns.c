@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/data_internal.h"
-#include "data/data_select.h"
+#include "data/table/data_select.h"
 #include "learn/classes_face.h"
 #include "learn/standardise.h"
 #include "outcome.h"
@@ -181,7 +181,8 @@ static int read_start(learn_schema *out, const char **path, const shoal_outcome 
     int status = run_ranks_can_read(option, *path);
     if (status < 0 || !*path || !data_safetensors_is(*path))
         return status;
-    status = learn_model_file_open(&model, *path);
+    status = request->face->foreign_start ? learn_model_file_open_tensors(&model, *path)
+                                          : learn_model_file_open(&model, *path);
     if (status == SHOAL_OK)
         status = learn_model_file_schema(out, &model);
     learn_model_file_close(&model);
@@ -261,7 +262,7 @@ static int settle_training(shoal_outcome *outcome)
     if (status == SHOAL_OK)
         status = note_values(&self->schema, outcome->data, target);
     self->target = target + 1;
-    if (status == SHOAL_OK && path)
+    if (status == SHOAL_OK && path && !outcome->request->face->foreign_start)
         status = check_start_classes(outcome, &start, path);
     if (status == SHOAL_OK && path)
         status = take_start_scaling(outcome, &start, path);

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/eigen.h"
+#include "data/image/eigen.h"
 #include "kernel/kernel.h"
 
 enum { ROWS = 64, TILE = 64 }; /* rows and columns of a task */

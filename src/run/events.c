@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/world.h"
-#include "data/tfrecord.h"
+#include "data/format/tfrecord.h"
 
 struct run_events {
     int descriptor;

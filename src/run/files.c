@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "arrange.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/data_address.h"
@@ -25,7 +26,7 @@ data_content run_output_content(const learn_output *output, const char *learner,
         [LEARN_TENSOR] = DATA_CONTENT_ARRAY,  [LEARN_APPLIED] = DATA_CONTENT_ARRAY,
         [LEARN_MODEL] = DATA_CONTENT_MODEL,   [LEARN_PICTURE] = DATA_CONTENT_PICTURE,
         [LEARN_CHART] = DATA_CONTENT_PICTURE, [LEARN_PLOT] = DATA_CONTENT_PICTURE,
-        [LEARN_RESULT] = DATA_CONTENT_RESULT};
+        [LEARN_RESULT] = DATA_CONTENT_RESULT, [LEARN_SHEET] = DATA_CONTENT_PICTURE};
     return (data_content){.kind = kinds[output->kind],
                           .type = output->type,
                           .rank = output->rank,
@@ -64,6 +65,8 @@ void run_request_inputs(run_files *out, const shoal_request *request)
     add_run_file(out, &count, "", "DATA", request->data);
     add_run_file(out, &count, "--", "target", run_target_file(request->inputs.target));
     add_run_file(out, &count, "--", "weights", request->inputs.weights);
+    add_run_file(out, &count, "--", "validation", run_arrangement_of(request).held);
+    add_run_file(out, &count, "--", "validation-target", run_target_file(run_arrangement_of(request).held_target));
     if (start)
         add_run_file(out, &count, "", option, start);
     if (request->face->runs_code) {

@@ -49,6 +49,19 @@ static bool names_data(const shoal_outcome *outcome)
     return found && (run_is_in_store(outcome->data_name) || strncmp(found + strlen(path), ": ", 2) == 0);
 }
 
+static void warn_spared(const shoal_outcome *outcome)
+{
+    char line[240], bytes[32];
+    if (outcome->report.spared == 0 || !run_is_first())
+        return;
+    base_format_bytes(bytes, sizeof bytes, (double)outcome->report.spared);
+    snprintf(line, sizeof line,
+             "what frozen layers give takes %s for the rows of this process, more than there is memory for, and was "
+             "computed anew in each step: --memory says how much may be used",
+             bytes);
+    run_warn(outcome, line);
+}
+
 int run_here(shoal_outcome *outcome)
 {
     const shoal_request *request = outcome->request;
@@ -71,6 +84,8 @@ int run_here(shoal_outcome *outcome)
     if (status == SHOAL_OK)
         status = run_blobs_open(outcome);
     if (status == SHOAL_OK)
+        status = run_blobs_begin(outcome);
+    if (status == SHOAL_OK)
         status = run_blobs_watch(&options.from, outcome);
     options.to = outcome->blobs_to;
     if (status == SHOAL_OK && run_is_first())
@@ -87,6 +102,8 @@ int run_here(shoal_outcome *outcome)
     if (status == SHOAL_INVALID && !request->rows && !names_data(outcome)) /* a learner sees rows, not files */
         status = shoal_fail(status, "%s: %s", outcome->data_name, shoal_error());
     warn_idle(outcome);
+    if (status == SHOAL_OK)
+        warn_spared(outcome);
     if (status == SHOAL_OK && outcome->report.ranks == 1 && outcome->report.resumed == 0)
         run_predicted_note(outcome);
     return run_ranks_settled(status);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "arrange.h"
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/json.h"
@@ -16,6 +17,7 @@
 #include "data/data_address.h"
 #include "engine/store/job_code.h"
 #include "engine/store/job_roots.h"
+#include "target.h"
 
 /* ---- a request as JSON ------------------------------------------------------------------------------------------ */
 
@@ -34,6 +36,19 @@ static json_t *json_path(const char *path)
     return text;
 }
 
+static void json_arrangement(json_t **object, const shoal_request *request)
+{
+    const learn_arrangement how = run_arrangement_of(request);
+    if (how.held)
+        base_json_put(object, "held", json_path(how.held));
+    if (how.held && run_target_file(how.held_target))
+        base_json_put(object, "held_target_file", json_path(how.held_target));
+    else if (how.held && how.held_target)
+        base_json_put(object, "held_target", base_json_text(how.held_target));
+    if (how.shuffle)
+        base_json_put(object, "shuffle_rows", json_true());
+}
+
 /* A target that is a column is kept by its name or number, and one that is a file by its path. */
 static json_t *json_data(const shoal_outcome *outcome)
 {
@@ -48,6 +63,7 @@ static json_t *json_data(const shoal_outcome *outcome)
         base_json_put(&object, "target_file", json_path(target));
     else if (target)
         base_json_put(&object, "target", base_json_text(target));
+    json_arrangement(&object, request);
     return object;
 }
 
@@ -80,6 +96,8 @@ int run_kept_text(char **out, const shoal_outcome *outcome)
     base_json_put(&object, "outputs", json_outputs(request));
     if (request->force)
         base_json_put(&object, "force", json_true());
+    if (request->blobs.from)
+        base_json_put(&object, "blobs-from", json_path(request->blobs.from));
     if (request->picture.shape || request->picture.columns || request->picture.scale)
         base_json_put(&object, "more", base_json_options(data_picture_options, &request->picture));
     if (request->plot.columns)
@@ -113,9 +131,17 @@ static const char *text_in(const json_t *object, const char *name)
     return json_string_value(json_object_get(object, name));
 }
 
-/* Whether an output can't be written without the options that the job was submitted with. */
+const char *run_kept_blobs_from(const run_kept_request *kept)
+{
+    return kept->own ? text_in(kept->asked, "blobs-from") : NULL;
+}
+
+/* Whether an output, or a list of what maps put, can't be written without the options that the job was submitted with.
+ */
 static bool needs_options(const shoal_request *request)
 {
+    if (request->face->end_blobs)
+        return true;
     for (int i = 0; request->face->outputs[i].name; i++) {
         learn_output_kind kind = request->face->outputs[i].kind;
         if (request->output[i] && (kind == LEARN_MODEL || kind == LEARN_APPLIED || kind == LEARN_PLOT))
@@ -135,6 +161,13 @@ int run_kept_fill(shoal_request *request, const run_kept_request *kept, const ch
     request->inputs.target_is_column = !request->inputs.target; /* files are read only where leave_data looked */
     if (!request->inputs.target)
         request->inputs.target = text_in(data, "target");
+    request->inputs.of_job = true;
+    request->inputs.held = text_in(data, "held");
+    request->inputs.held_target = text_in(data, "held_target_file");
+    request->inputs.held_target_is_column = !request->inputs.held_target;
+    if (!request->inputs.held_target)
+        request->inputs.held_target = text_in(data, "held_target");
+    request->inputs.shuffle_rows = json_is_true(json_object_get(data, "shuffle_rows"));
     for (int i = 0; request->face->outputs[i].name; i++)
         request->output[i] = text_in(outputs, request->face->outputs[i].name);
     request->force = kept->own && json_is_true(json_object_get(kept->asked, "force"));
@@ -468,7 +501,7 @@ static int refuse_work(const run_jobs *jobs, const shoal_job *about, const char 
  * may not be read is kept as "refused", for the sentence once it is needed. */
 static void leave_data(json_t *asked, const run_jobs *jobs, const job_roots *roots)
 {
-    static const char *const names[] = {"path", "weights", "target_file"};
+    static const char *const names[] = {"path", "weights", "target_file", "held", "held_target_file"};
     json_t *data = json_object_get(asked, "data"), *refused = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names && !refused; i++) {
         json_t *path = json_object_get(data, names[i]);

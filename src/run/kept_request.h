@@ -48,6 +48,8 @@ int run_check_hashes(const char *text);
 int run_code_hashes(char **out, const shoal_job *job);
 /* What --data-root has to be for a file or what a URL names, quoted for a shell. */
 int run_kept_root(char **out, const char *place);
+/* Where the blobs are that a job of this user gets; NULL when nobody says, or the job was submitted elsewhere. */
+const char *run_kept_blobs_from(const run_kept_request *kept);
 /* SHOAL_DENIED when the rows of a job that was submitted elsewhere may not be read. */
 int run_kept_may_load(const run_kept_request *kept, const char *id);
 

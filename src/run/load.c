@@ -6,14 +6,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "arrange.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "data/data_internal.h"
-#include "data/data_missing.h"
-#include "data/data_select.h"
+#include "data/table/data_missing.h"
+#include "data/table/data_select.h"
 #include "data/read_whole.h"
 #include "process.h"
+#include "ranks.h"
 #include "target.h"
 
 enum { STORE_PATIENCE = 60 }; /* seconds */
@@ -33,7 +35,7 @@ int run_note_data(shoal_outcome *outcome, const char *name, int64_t rows, int64_
 {
     outcome->rows = rows;
     outcome->columns = columns;
-    outcome->type = type;
+    outcome->type = outcome->own_type = type;
     base_free(&outcome->data_name);
     return base_copy_text(&outcome->data_name, name);
 }
@@ -102,6 +104,8 @@ static int open_data(shoal_outcome *outcome, const char *path, const shoal_data_
                       : shoal_data_open(&outcome->data, path, options);
     if (status < 0)
         return status;
+    if (shoal_data_skipped(outcome->data) > 0 && run_is_first())
+        run_warn(outcome, shoal_data_skipped_text(outcome->data));
     return run_note_data(outcome, in_store ? path : shoal_data_path(outcome->data), shoal_data_rows(outcome->data),
                          shoal_data_columns(outcome->data), shoal_data_type(outcome->data));
 }
@@ -181,7 +185,7 @@ static int settle_for_model(shoal_outcome *outcome)
                : SHOAL_OK;
 }
 
-int run_load_alone(shoal_outcome *outcome)
+int run_load_rows(shoal_outcome *outcome)
 {
     const shoal_request *request = outcome->request;
     const char *path = request->data, *weights = outcome->weights ? NULL : request->inputs.weights;
@@ -210,6 +214,12 @@ int run_load_alone(shoal_outcome *outcome)
         status = run_columns_scale(outcome);
     outcome->load_seconds = base_seconds() - started;
     return status;
+}
+
+int run_load_alone(shoal_outcome *outcome)
+{
+    int status = run_load_rows(outcome);
+    return status == SHOAL_OK ? run_arrange(outcome) : status;
 }
 
 static int refuse_missing(const shoal_outcome *outcome, const data_missing *found)

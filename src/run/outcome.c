@@ -7,6 +7,7 @@
 #include "base/pool.h"
 #include "blobs.h"
 #include "kept_request.h"
+#include "ranks.h"
 
 int run_outcome_new(shoal_outcome **out, const shoal_request *request)
 {
@@ -18,6 +19,7 @@ int run_outcome_new(shoal_outcome **out, const shoal_request *request)
         base_free(out);
         return status;
     }
+    (*out)->blobs_lock = -1;
     memcpy((*out)->config, request->config, size);
     (*out)->request = request;
     (*out)->face = request->face;
@@ -44,6 +46,7 @@ void shoal_outcome_free(shoal_outcome **inout)
         base_free(&outcome->start[i]);
     run_jobs_close(&outcome->jobs);
     base_free(&outcome->data_name);
+    base_free(&outcome->held_name);
     base_free(&outcome->away.spec_bytes);
     base_free(&outcome->away.store);
     base_free(&outcome->away.resume);
@@ -91,6 +94,7 @@ learn_rows run_rows_of(const shoal_outcome *outcome)
                         .rows = outcome->rows,
                         .columns = outcome->columns,
                         .type = outcome->type,
+                        .own_type = outcome->own_type,
                         .target = outcome->columns_used.target,
                         .data = outcome->data,
                         .schema = outcome->columns_used.schema.columns > 0 ? &outcome->columns_used.schema : NULL};
@@ -98,11 +102,15 @@ learn_rows run_rows_of(const shoal_outcome *outcome)
 
 learn_ended run_ended(const shoal_outcome *outcome)
 {
+    double seconds = 0;
+    for (int i = 1; i < outcome->report.phases; i++)
+        seconds += outcome->report.phase[i].seconds;
     return (learn_ended){.config = outcome->config,
                          .result = outcome->result,
                          .rows = run_rows_of(outcome),
                          .counter = outcome->report.counter,
-                         .stopped = outcome->report.stopped};
+                         .stopped = outcome->report.stopped,
+                         .seconds = seconds};
 }
 
 void run_doing(const shoal_outcome *outcome, const char *text)
@@ -131,6 +139,39 @@ bool run_stopped(const shoal_request *request)
     return request->watch.stop && *request->watch.stop;
 }
 
+/* A warning, which is said once. */
+static void warn_once(shoal_outcome *outcome, const learn_told *told)
+{
+    if (told->warning[0] && !outcome->warned && run_is_first())
+        run_warn(outcome, told->warning);
+    outcome->warned |= told->warning[0] != '\0';
+}
+
+/* Of what the next round says: a warning, and a new row of the history. */
+static void tell_next(shoal_outcome *outcome, const shoal_round *done, const shoal_round *next)
+{
+    learn_told told = {0};
+    if (next->model)
+        outcome->face->tell_round(&told, outcome->config, next, NULL);
+    warn_once(outcome, &told);
+    if (told.row > 0)
+        run_trace_history(&outcome->trace, done->number, told.row, outcome->face->history, told.values);
+}
+
+void run_tell_end(shoal_outcome *outcome)
+{
+    const learn_face *face = outcome->face;
+    const shoal_tensor *history = shoal_result_tensor(outcome->result, "history");
+    learn_told told = {0};
+    if (!run_is_learning(outcome) || !face->tell_round)
+        return;
+    face->tell_round(&told, outcome->config, NULL, outcome->result);
+    warn_once(outcome, &told);
+    for (int64_t i = outcome->trace.rows; face->history && history && i < history->shape[0]; i++)
+        run_trace_history(&outcome->trace, -1, i + 1, face->history,
+                          (const double *)history->values + i * history->shape[1]);
+}
+
 void run_on_round(void *context, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds)
 {
     shoal_outcome *outcome = context;
@@ -138,4 +179,6 @@ void run_on_round(void *context, const shoal_round *done, const shoal_round *nex
     if (watch->round)
         watch->round(watch->context, done, next, rows, seconds);
     run_trace_round(&outcome->trace, done, next, seconds);
+    if (next && outcome->face->tell_round && run_is_learning(outcome))
+        tell_next(outcome, done, next);
 }

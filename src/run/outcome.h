@@ -55,7 +55,9 @@ struct shoal_outcome {
     bool data_lent;   /* it is the request's, and stays so */
     char *data_name;
     int64_t rows, columns;
-    shoal_type type;
+    shoal_type type, own_type; /* own: without a target from a file, which may need a wider one */
+    int64_t held_rows;         /* of the rows, those of a file of its own that are held out (arrange.h) */
+    char *held_name;           /* what that is called; NULL where there is none */
     run_columns columns_used;
     const double *weights;    /* one a row, or NULL: the request's, or one of the two below */
     double *own_weights;      /* that were read; NULL otherwise */
@@ -68,9 +70,12 @@ struct shoal_outcome {
     run_away away;
     run_prediction predicted;
     /* On the way. */
+    bool is_held; /* it only loads the rows that another run holds out */
+    bool warned;  /* of what a round said of the rows */
     run_trace trace;
     const shoal_blobs *blobs_from, *blobs_to; /* open; NULL for none */
     struct run_blobs_counted *blobs_counted;  /* blobs_from as maps of this process see it (blobs_counted.h) */
+    int blobs_lock;                           /* the folder of blobs_to, which is this run's alone; -1 for none */
     double blobs_looked;                      /* when it was last seen how many blobs workers have put */
     run_jobs jobs;                            /* the store that the job is in, open; all zero without one */
     struct run_kept_request *kept;            /* what a job that is resumed was submitted with; NULL otherwise */
@@ -94,6 +99,8 @@ void run_warn(const shoal_outcome *outcome, const char *line);
 void run_may_stop(const shoal_outcome *outcome, bool may);
 /* Whether a stop was asked for. */
 bool run_stopped(const shoal_request *request);
+/* Tells what the result says that no round did: a warning, and what the trace lacks of the history. */
+void run_tell_end(shoal_outcome *outcome);
 /* Tells of a round, as a shoal_progress whose context is the outcome. */
 void run_on_round(void *outcome, const shoal_round *done, const shoal_round *next, int64_t rows, double seconds);
 

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "chart.h"
 #include "data/data_internal.h"
-#include "data/safetensors.h"
+#include "data/format/safetensors.h"
 #include "learn/standardise.h"
 #include "load.h"
 #include "plot.h"
@@ -73,14 +73,19 @@ int run_write_tensor(const char *path, const shoal_result *result, const char *n
 static int write_safetensors(const char *path, const shoal_outcome *outcome)
 {
     const shoal_result *result = outcome->result;
-    data_tensor tensors[SHOAL_TENSORS_MOST];
+    data_tensor *tensors = NULL;
     const data_metadata metadata[] = {{"learner", outcome->algorithm->name}, {"version", shoal_version()}};
+    int status = base_alloc(&tensors, (size_t)result->tensors, sizeof *tensors, "the tensors of a result");
+    if (status < 0)
+        return status;
     for (int i = 0; i < result->tensors; i++) {
         const shoal_tensor *from = &result->tensor[i];
         tensors[i] = (data_tensor){.name = from->name, .type = from->type, .rank = from->rank, .values = from->values};
         memcpy(tensors[i].shape, from->shape, sizeof from->shape);
     }
-    return data_safetensors_write(path, tensors, result->tensors, metadata, sizeof metadata / sizeof metadata[0]);
+    status = data_safetensors_write(path, tensors, result->tensors, metadata, sizeof metadata / sizeof metadata[0]);
+    base_free(&tensors);
+    return status;
 }
 
 /* The one tensor there is as an array, or all of them as .safetensors. */
@@ -168,6 +173,29 @@ static int write_picture(const char *path, const shoal_outcome *outcome)
     if (status == SHOAL_OK)
         status = sheet.of_classes ? write_class_sheet(path, &sheet, outcome) : data_picture_write(path, &sheet);
     base_free(&images);
+    return status;
+}
+
+static int write_sheet(const char *path, const shoal_outcome *outcome)
+{
+    const learn_ended ended = run_ended(outcome);
+    learn_shown shown = {0};
+    plot_canvas *canvas = NULL;
+    int status = outcome->face->show(&shown, outcome->blobs_to, &ended);
+    if (status == SHOAL_OK)
+        status = plot_sheet_new(&canvas, &(plot_sheet){.colours = shown.pixels,
+                                                       .images = shown.images,
+                                                       .height = shown.height,
+                                                       .width = shown.width,
+                                                       .scale = shown.height > 128 || shown.width > 128,
+                                                       .names = shown.names,
+                                                       .title = shown.title});
+    if (status == SHOAL_OK)
+        status = plot_write(canvas, path);
+    else
+        status = shoal_fail(status, "--picture %s: %s", path, shoal_error());
+    plot_canvas_free(&canvas);
+    learn_shown_release(&shown);
     return status;
 }
 
@@ -296,6 +324,7 @@ static int write_output(const shoal_outcome *outcome, const learn_output *output
     case LEARN_PICTURE: return write_picture(path, outcome);
     case LEARN_RESULT: return write_result(path, output->name, outcome);
     case LEARN_CHART: return write_chart(path, outcome);
+    case LEARN_SHEET: return write_sheet(path, outcome);
     case LEARN_PLOT:
     case LEARN_APPLIED: break; /* which take a run */
     }
@@ -396,6 +425,19 @@ static bool takes_run(const learn_output *output)
     return output->kind == LEARN_APPLIED || output->kind == LEARN_PLOT;
 }
 
+/* Pictures of blobs, once these are at their place. */
+static int write_sheets(run_moved *moved, shoal_outcome *outcome)
+{
+    const learn_output *outputs = outcome->face->outputs;
+    run_files files;
+    int status = SHOAL_OK;
+    run_request_outputs_for(&files, outcome->request, outcome->columns);
+    for (int i = 0; outputs[i].name && status == SHOAL_OK; i++)
+        if (files.file[i].path && outputs[i].kind == LEARN_SHEET)
+            status = write_placed(moved, outcome, &outputs[i], &files.file[i]);
+    return status;
+}
+
 static int write_run_outputs(run_moved *moved, shoal_outcome *outcome)
 {
     const learn_output *outputs = outcome->face->outputs;
@@ -403,7 +445,7 @@ static int write_run_outputs(run_moved *moved, shoal_outcome *outcome)
     int status = SHOAL_OK;
     run_request_outputs_for(&files, outcome->request, outcome->columns);
     for (int i = 0; outputs[i].name && status == SHOAL_OK && run_is_first(); i++)
-        if (files.file[i].path && !takes_run(&outputs[i]))
+        if (files.file[i].path && !takes_run(&outputs[i]) && outputs[i].kind != LEARN_SHEET)
             status = write_placed(moved, outcome, &outputs[i], &files.file[i]);
     for (int i = 0; outputs[i].name && status == SHOAL_OK; i++)
         if (takes_run(&outputs[i]))
@@ -437,6 +479,10 @@ int run_finish(shoal_outcome *outcome)
         status = place_trace(&moved, outcome);
     if (status == SHOAL_OK)
         status = run_blobs_finish(outcome);
+    if (status == SHOAL_OK)
+        status = write_sheets(&moved, outcome);
+    if (status == SHOAL_OK)
+        run_tell_end(outcome);
     if (status == SHOAL_OK)
         status = run_trace_commit(&outcome->trace, shoal_result_number(outcome->result, "objective"));
     outcome->write_seconds = base_seconds() - started;

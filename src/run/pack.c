@@ -5,18 +5,20 @@
 #include "pack.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/path.h"
-#include "data/data_table.h"
-#include "data/image_list.h"
-#include "data/row_order.h"
+#include "base/text.h"
+#include "data/table/data_table.h"
+#include "data/image/image_list.h"
+#include "data/table/row_order.h"
 #include "learn/pack/pack_internal.h"
 
 static const double patience = 60; /* seconds that a store may be out of reach while it is listed */
@@ -105,15 +107,39 @@ static size_t common_folder(const data_image_list *list)
     return length;
 }
 
-static int add_files(images *to, const data_image_list *list)
+/* How large a file is, or why nobody can read it.  Any other failure may pass, and is told. */
+static int size_of_file(int64_t *out, const char *path)
+{
+    struct stat about;
+    int error = 0;
+    *out = PACK_ODD;
+    if (stat(path, &about) < 0) {
+        error = errno;
+    } else if (S_ISREG(about.st_mode)) {
+        *out = about.st_size;
+        error = faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0 ? errno : 0;
+    }
+    switch (error) {
+    case 0: return SHOAL_OK;
+    case EACCES: *out = PACK_DENIED; return SHOAL_OK;
+    case ENOENT:
+    case ELOOP: *out = PACK_LOST; return SHOAL_OK;
+    default: return shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't read", path);
+    }
+}
+
+static int add_files(images *to, const data_image_list *list, bool skip_broken)
 {
     size_t root = common_folder(list);
     int status = root > 0 ? base_copy_text_n(&to->root, list->paths[0], root) : base_copy_text(&to->root, "/");
     for (int64_t i = 0; i < list->count && status == SHOAL_OK; i++) {
-        struct stat about;
-        if (stat(list->paths[i], &about) < 0)
-            return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", list->paths[i]);
-        status = add_image(to, list->paths[i] + root + 1, about.st_size);
+        int64_t size = 0;
+        status = size_of_file(&size, list->paths[i]);
+        if (status == SHOAL_OK && pack_row_why(size) && !skip_broken)
+            status = shoal_fail(SHOAL_INVALID, "%s: %s; --skip-broken leaves such images out", list->paths[i],
+                                pack_row_why(size));
+        if (status == SHOAL_OK)
+            status = add_image(to, list->paths[i] + root + 1, size);
     }
     return status;
 }
@@ -122,9 +148,8 @@ static int add_files(images *to, const data_image_list *list)
 
 static bool is_image_key(const char *key)
 {
-    const char *ending = strrchr(key, '.'), *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
-    return ending && name[0] != '.' &&
-           (strcasecmp(ending, ".jpg") == 0 || strcasecmp(ending, ".jpeg") == 0 || strcasecmp(ending, ".png") == 0);
+    const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+    return name[0] != '.' && data_image_is_picture(name);
 }
 
 static int add_keys(images *to, shoal_store *store, const char *prefix)
@@ -190,17 +215,24 @@ static void sort_images(images *of)
     of->count = kept;
 }
 
-static int check_names(const images *of)
+/* Names become lines of a manifest, and keys of a store. */
+static int check_names(images *of, bool skip_broken)
 {
-    for (int64_t i = 0; i < of->count; i++)
-        if (strlen(of->image[i].name) > PACK_NAME_MOST || !base_path_stays_below(of->image[i].name))
-            return shoal_fail(SHOAL_INVALID, "%s/%.200s: can't be packed under this name", of->root, of->image[i].name);
+    for (int64_t i = 0; i < of->count; i++) {
+        image *image = &of->image[i];
+        if (strlen(image->name) <= PACK_NAME_MOST && base_path_stays_below(image->name))
+            continue;
+        if (!skip_broken)
+            return shoal_fail(SHOAL_INVALID, "%s/%.200s: %s; --skip-broken leaves such images out", of->root,
+                              image->name, pack_row_why(PACK_MISNAMED));
+        image->size = PACK_MISNAMED;
+    }
     return SHOAL_OK;
 }
 
-static int list_images(images *out, const char *const *path, int count)
+static int list_images(images *out, const char *const *path, int count, bool skip_broken)
 {
-    data_image_list list = {0};
+    data_image_list list = {.odd_too = true};
     int status = SHOAL_OK, stores = 0;
     for (int i = 0; i < count; i++)
         stores += run_is_in_store(path[i]);
@@ -211,12 +243,12 @@ static int list_images(images *out, const char *const *path, int count)
     else
         status = list_files(&list, path, count);
     if (status == SHOAL_OK && stores == 0)
-        status = add_files(out, &list);
+        status = add_files(out, &list, skip_broken);
     data_image_list_release(&list);
     if (status == SHOAL_OK && out->count == 0)
         status = shoal_fail(SHOAL_INVALID, "%s: no names there end with .jpg, .jpeg or .png", path[0]);
     sort_images(out);
-    return status == SHOAL_OK ? check_names(out) : status;
+    return status == SHOAL_OK ? check_names(out, skip_broken) : status;
 }
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
@@ -260,14 +292,15 @@ static int read_classes(images *of, const char *path)
             break;
         }
         image *found = find_image(of, table.field[0]);
-        if (found) {
-            base_free(&found->class);
+        if (found && !found->class)
             status = base_copy_text(&found->class, table.field[1]);
-        }
+        else if (found && strcmp(found->class, table.field[1]) != 0)
+            status = shoal_fail(SHOAL_INVALID, "%s: line %" PRId64 ": %s has the class %s further up, and here %s",
+                                path, table.line, found->name, found->class, table.field[1]);
     }
     data_table_release(&table);
     for (int64_t i = 0; i < of->count && status == SHOAL_OK; i++)
-        if (!of->image[i].class || !of->image[i].class[0])
+        if (of->image[i].size != PACK_MISNAMED && (!of->image[i].class || !of->image[i].class[0]))
             status = shoal_fail(SHOAL_INVALID, "%s: no class for %s", path, of->image[i].name);
     return status;
 }
@@ -281,15 +314,17 @@ static int compare_texts(const void *a, const void *b)
 static int list_classes(run_pack *out, char ***names, const images *of)
 {
     size_t bytes = 1;
-    int64_t count = 0;
+    int64_t all = 0, count = 0;
     char *end;
     int status = base_alloc(names, (size_t)of->count, sizeof **names, "the names of classes");
     if (status < 0)
         return status;
     for (int64_t i = 0; i < of->count; i++)
-        (*names)[i] = of->image[i].class;
-    qsort(*names, (size_t)of->count, sizeof **names, compare_texts);
-    for (int64_t i = 0; i < of->count; i++)
+        if (of->image[i].class)
+            (*names)[all++] = of->image[i].class;
+    if (all > 0)
+        qsort(*names, (size_t)all, sizeof **names, compare_texts);
+    for (int64_t i = 0; i < all; i++)
         if (count == 0 || strcmp((*names)[count - 1], (*names)[i]) != 0) {
             (*names)[count++] = (*names)[i];
             bytes += strlen((*names)[i]) + 1;
@@ -315,7 +350,8 @@ static int find_classes(run_pack *out, char ***names, images *of, const char *cl
     if (strcmp(classes, "folders") != 0)
         status = read_classes(of, classes);
     for (int64_t i = 0; i < of->count && status == SHOAL_OK && strcmp(classes, "folders") == 0; i++)
-        status = class_of_folder(&of->image[i], of->root);
+        if (of->image[i].size != PACK_MISNAMED)
+            status = class_of_folder(&of->image[i], of->root);
     return status == SHOAL_OK ? list_classes(out, names, of) : status;
 }
 
@@ -341,16 +377,31 @@ static int32_t number_of(char *const *names, int64_t count, const char *class)
     return found ? (int32_t)(found - names) : -1;
 }
 
+/* The name of what is left out for its name is written as people can be shown it. */
+static int write_row(unsigned char *row, int64_t row_bytes, const image *from, int32_t class)
+{
+    char *name = NULL;
+    int status = base_copy_text_n(&name, from->name, strnlen(from->name, (size_t)(row_bytes - PACK_ROW_HEAD)));
+    if (status == SHOAL_OK && from->size == PACK_MISNAMED)
+        base_text_clean(name);
+    if (status == SHOAL_OK)
+        pack_row_write(row, row_bytes, from->size, class, name);
+    base_free(&name);
+    return status;
+}
+
 static int make_rows(run_pack *out, const images *of, char *const *names)
 {
     size_t longest = 0;
-    for (int64_t i = 0; i < of->count; i++)
-        longest = strlen(of->image[i].name) > longest ? strlen(of->image[i].name) : longest;
+    for (int64_t i = 0; i < of->count; i++) {
+        const size_t length = strnlen(of->image[i].name, PACK_NAME_MOST);
+        longest = length > longest ? length : longest;
+    }
     const int64_t width = pack_row_bytes(longest);
     int status = base_alloc(&out->bytes, (size_t)of->count, (size_t)width, "the names of images");
     for (int64_t i = 0; i < of->count && status == SHOAL_OK; i++)
-        pack_row_write(out->bytes + i * width, width, of->image[i].size,
-                       number_of(names, out->class_count, of->image[i].class), of->image[i].name);
+        status = write_row(out->bytes + i * width, width, &of->image[i],
+                           number_of(names, out->class_count, of->image[i].class));
     out->images = of->count;
     return status == SHOAL_OK ? shoal_data_wrap(&out->rows, out->bytes, of->count, width, SHOAL_UINT8) : status;
 }
@@ -374,6 +425,19 @@ static int check_target(const char *to, bool replaces)
                                    "%s already holds packed images (manifest.json); choose another place, or replace "
                                    "them with --force",
                                    to);
+}
+
+/* A picture may lie beside the shards, so that their folder must be there before its path is checked. */
+static int make_folder_of(const char *picture, const char *to)
+{
+    size_t length = strlen(to);
+    while (length > 1 && to[length - 1] == '/')
+        length--;
+    if (!picture || run_is_in_store(to) || strncmp(picture, to, length) != 0 || picture[length] != '/' ||
+        strchr(picture + length + 1, '/'))
+        return SHOAL_OK;
+    int error = base_make_folders(to, 0777, NULL);
+    return error ? shoal_fail_errno(SHOAL_SYSTEM, error, "%s: can't make the folder", to) : SHOAL_OK;
 }
 
 static int choose_name(run_pack *out, const images *of, const char *asked)
@@ -402,9 +466,9 @@ int run_pack_begin(run_pack *out, shoal_request *request, const char *const *pat
     if (settings->resume && run_on_workers(&request->workers))
         status = shoal_fail(SHOAL_USAGE, "--resume is not for workers: `shoal job resume` goes on with their job");
     if (status == SHOAL_OK)
-        status = list_images(&all, path, count);
+        status = list_images(&all, path, count, config->skip_broken);
     if (status == SHOAL_OK)
-        status = check_target(to, settings->force);
+        status = check_target(to, settings->force || settings->resume);
     if (status == SHOAL_OK)
         status = find_classes(out, &names, &all, settings->classes);
     if (status == SHOAL_OK)
@@ -415,12 +479,15 @@ int run_pack_begin(run_pack *out, shoal_request *request, const char *const *pat
         status = choose_name(out, &all, settings->name);
     if (status == SHOAL_OK)
         status = base_copy_text(&out->to, to);
+    if (status == SHOAL_OK)
+        status = make_folder_of(request->output[0], to);
     out->root = all.root;
     all.root = NULL;
     config->name = out->name;
     config->classes = out->classes;
     config->parts = !run_on_workers(&request->workers);
     config->resume = settings->resume;
+    config->replace = settings->force;
     request->blobs = (run_blobs){.from = out->root, .to = out->to};
     base_free(&names);
     release_images(&all);

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/data_columns.h"
+#include "data/table/data_columns.h"
 #include "load.h"
 #include "plot/scatter.h"
 

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arrange.h"
 #include "base/bytes.h"
 #include "base/memory.h"
 #include "base/pool.h"
@@ -27,6 +28,7 @@ typedef struct notice {
     int32_t rows, weights;           /* descriptors; -1: every rank reads the data itself; there are no weights */
     int32_t read_once, unused;       /* shoal_outcome.read_once */
     int64_t target;                  /* run_columns.target */
+    int64_t held, own_type;          /* shoal_outcome.held_rows, own_type */
     int64_t rows_note, weights_note; /* bytes of the descriptions of both, */
     int64_t text;                    /* and of what follows: a failure's message, or the name of the data */
 } notice;
@@ -170,6 +172,8 @@ static int load_first(loading *self, notice *mine)
     mine->status = status;
     mine->read_once = self->outcome->read_once;
     mine->target = self->outcome->columns_used.target;
+    mine->held = self->outcome->held_rows;
+    mine->own_type = self->outcome->own_type;
     mine->text = (int64_t)strlen(text) + 1;
     base_write_bytes(&notes, text, (size_t)mine->text);
     engine_must(self->ranks, base_writer_take(&notes, &self->note, &self->note_bytes));
@@ -222,6 +226,9 @@ static int load_other(loading *self, const notice *first, const char *notes)
     if (status < 0 || first->rows < 0)
         return run_load_alone(self->outcome);
     self->outcome->columns_used.target = first->target;
+    self->outcome->own_type = (shoal_type)first->own_type;
+    if (first->held > 0)
+        run_arrange_note(self->outcome, first->held);
     self->outcome->load_seconds = base_seconds() - started;
     return SHOAL_OK;
 }

@@ -11,7 +11,7 @@
 #include <shoal/run.h>
 
 #include "base/option.h"
-#include "data/content.h"
+#include "data/table/content.h"
 #include "learn/face.h"
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
@@ -169,7 +169,7 @@ typedef struct run_file {
     data_content content; /* of an output: what will be written, as far as it is known */
 } run_file;
 
-enum { RUN_FILES_MOST = LEARN_OUTPUTS_MOST + 4 + SHOAL_CODE_MOST, RUN_NAME_BYTES = 40 };
+enum { RUN_FILES_MOST = LEARN_OUTPUTS_MOST + 6 + SHOAL_CODE_MOST, RUN_NAME_BYTES = 40 };
 
 /* Files that a request names, in the order in which they are shown; a row without a name ends them. */
 typedef struct run_files {

@@ -38,9 +38,12 @@ static const shoal_option data_rows[] = {
              "3-7, separated by commas"},
     {"drop-column", 0, SHOAL_OPTION_TEXT, offsetof(shoal_data_options, drop_columns), "LIST",
      .help = "leave out these columns, such as an id or a column of text; a list as for --columns"},
+    {"skip-broken", 0, SHOAL_OPTION_FLAG, offsetof(shoal_data_options, skip_broken),
+     .help = "TFRecord files: leave out damaged records, and what can't be read behind one, instead of refusing the "
+             "file; a line tells how many and where"},
     {"memory", 0, SHOAL_OPTION_BYTES, offsetof(shoal_data_options, memory), "BYTES",
      .help = "memory limit for decoded, fetched or generated rows, such as 500MB or 2GiB; above it decoded and fetched "
-             "rows go to a temporary file, and generated rows are made again each round",
+             "rows go to a temporary file, and generated rows are made again each round, as is what frozen layers give",
      .default_text = "half of the free memory"},
     {0},
 };

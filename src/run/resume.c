@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arrange.h"
 #include "base/memory.h"
+#include "blobs.h"
 #include "load.h"
 #include "outputs.h"
 #include "predicted.h"
@@ -34,21 +36,14 @@ static int upload_missing(shoal_outcome *outcome, const shoal_job *about)
     return status;
 }
 
-/* Blobs come from the machine where the job was submitted, so that workers would wait for missing ones in vain.  Each
- * row names another (blob_of in learn/face.h). */
-static int check_blobs(const shoal_outcome *outcome, const shoal_job *about)
+/* Blobs come from the machine where the job was submitted, so that workers would wait for missing ones in vain.  Only
+ * who submitted the job may be told which files to put into its store. */
+static int upload_missing_blobs(const shoal_outcome *outcome, const shoal_job *about)
 {
-    const run_jobs *jobs = &outcome->jobs;
     job_spec *spec = NULL;
-    int64_t count = 0;
-    int status = outcome->face->blob_of ? run_kept_spec(&spec, jobs, about->id, about->spec) : SHOAL_OK;
-    if (spec && spec->from && !*spec->from &&
-        (count = run_jobs_count_below(jobs, about->id, "from")) < about->shape.rows)
-        status = count < 0 ? SHOAL_AGAIN
-                           : shoal_fail(SHOAL_ABSENT,
-                                        "job %s has %" PRId64 " of %" PRId64 " blobs that were to be uploaded: if who "
-                                        "submitted it was killed meanwhile, remove it and submit it again",
-                                        about->id, count, about->shape.rows);
+    int status = outcome->face->blob_of ? run_kept_spec(&spec, &outcome->jobs, about->id, about->spec) : SHOAL_OK;
+    if (spec && status == SHOAL_OK)
+        status = run_blobs_upload_missing(outcome, spec, run_kept_blobs_from(outcome->kept));
     job_spec_free(&spec);
     return status;
 }
@@ -159,7 +154,12 @@ static int note_spec(shoal_outcome *outcome, const shoal_job *about)
     job_spec *spec = NULL;
     snprintf(away->id, sizeof away->id, "%s", about->id);
     snprintf(away->spec, sizeof away->spec, "%s", about->spec);
+    const char *held = run_arrangement_of(outcome->request).held;
     int status = run_note_data(outcome, about->data, about->shape.rows, about->shape.columns, about->shape.type);
+    if (status == SHOAL_OK && held) {
+        run_arrange_note(outcome, about->shape.held);
+        status = base_copy_text(&outcome->held_name, held);
+    }
     if (status == SHOAL_OK)
         status = run_kept_spec(&spec, &outcome->jobs, about->id, about->spec);
     if (status == SHOAL_OK)
@@ -195,7 +195,7 @@ static int go_on_with_job(shoal_outcome *outcome, const shoal_job *about)
     if (status == SHOAL_OK && !done)
         status = upload_missing(outcome, about);
     if (status == SHOAL_OK && !done)
-        status = check_blobs(outcome, about);
+        status = upload_missing_blobs(outcome, about);
     if (status == SHOAL_OK)
         status = run_resumed(outcome);
     if (status < 0 || outcome->away.detached)

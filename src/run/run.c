@@ -1,10 +1,13 @@
 /* A run from the request to its outputs.  See run.h and shoal/run.h. */
 #include "run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/pool.h"
+#include "base/text.h"
 #include "kernel/kernel.h"
 #include "learn/standardise.h"
 #include "function.h"
@@ -115,11 +118,17 @@ static int settle(shoal_outcome *outcome)
     const char *option = NULL, *start = request->face->start_file
                                             ? request->face->start_file(&option, request->config, &request->inputs)
                                             : NULL;
+    char *line = NULL;
     if (request->start)
         return take_start(outcome, &rows);
     int status = run_ranks_can_read(option, start);
     if (status == SHOAL_OK && request->face->settle)
         status = request->face->settle(outcome->config, outcome->start, &request->inputs, &rows);
+    if (status == SHOAL_OK && request->face->tell_start)
+        status = request->face->tell_start(&line, outcome->config, &rows);
+    if (line && run_is_first())
+        run_warn(outcome, line);
+    base_free(&line);
     return status;
 }
 
@@ -141,6 +150,33 @@ static int find_picture(const shoal_outcome *outcome)
     return status;
 }
 
+/* Whether there is memory for the rounds of a run of this process; workers look for themselves. */
+static int check_memory(const shoal_outcome *outcome)
+{
+    const shoal_request *request = outcome->request;
+    const learn_rows rows = run_rows_of(outcome);
+    const int64_t threads = request->place.threads > 0 ? request->place.threads : base_cores();
+    const int64_t allowed = request->reading.memory, left = base_memory_available();
+    const bool limited = allowed > 0 && allowed < left;
+    const double most = (double)(limited ? allowed : left);
+    double all = 0, each = 0;
+    char needed[32], there[32], advice[96];
+    if (!request->face->need || !run_is_learning(outcome) || run_on_workers(&request->workers))
+        return SHOAL_OK;
+    int status = request->face->need(&all, &each, outcome->config, &rows);
+    if (status < 0 || all + (double)threads * each <= most)
+        return status;
+    base_format_bytes(needed, sizeof needed, all + (double)threads * each);
+    base_format_bytes(there, sizeof there, most);
+    if (all + each <= most)
+        snprintf(advice, sizeof advice, "use --threads %.0f or fewer", floor((most - all) / each));
+    else
+        snprintf(advice, sizeof advice, "it is too much for one thread, too, so ask for a smaller model");
+    return shoal_fail(SHOAL_MEMORY, "%s needs about %s of memory on %lld thread%s, but %s %s: %s",
+                      request->algorithm->name, needed, (long long)threads, base_plural(threads),
+                      limited ? "--memory allows" : "there is", there, advice);
+}
+
 /* Rows, start and picture: what depends on the data. */
 static int prepare_run(shoal_outcome *outcome)
 {
@@ -148,6 +184,8 @@ static int prepare_run(shoal_outcome *outcome)
     int status = run_load(outcome);
     if (status == SHOAL_OK)
         status = settle(outcome);
+    if (status == SHOAL_OK)
+        status = check_memory(outcome);
     if (status == SHOAL_OK && path_of(request, LEARN_PICTURE))
         status = find_picture(outcome);
     if (status == SHOAL_OK && path_of(request, LEARN_PLOT))

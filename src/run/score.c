@@ -168,13 +168,24 @@ static int lay_out_classes(run_score *score, truth *known, const shoal_applicati
 /* Probabilities below this count as it, as in scikit-learn, so that one row can't make the mean infinite. */
 static const double LEAST_PROBABILITY = DBL_EPSILON;
 
+/* Of more classes than this it is also told how often the known one is among the most probable. */
+enum { CLASSES_FEW = 10, TOP = 5 };
+
+static bool is_among_top(const double *probability, int64_t classes, int64_t class)
+{
+    int64_t greater = 0;
+    for (int64_t i = 0; i < classes; i++)
+        greater += probability[i] > probability[class];
+    return greater < TOP;
+}
+
 static int score_classes(run_score *score, truth *known, const shoal_application *application)
 {
     const shoal_result *result = application->outcome->result;
     const double *label = shoal_result_tensor(result, "labels")->values;
     const double *probability = shoal_result_tensor(result, "probabilities")->values;
     const int64_t classes = application->applied.classes_count;
-    int64_t right = 0, unknown = 0;
+    int64_t right = 0, unknown = 0, among = 0;
     double loss = 0;
     int status = lay_out_classes(score, known, application);
     for (int64_t i = 0; i < known->rows && status == SHOAL_OK; i++) {
@@ -183,6 +194,7 @@ static int score_classes(run_score *score, truth *known, const shoal_application
         score->table[truth * classes + said]++;
         right += truth == said;
         unknown += truth >= classes;
+        among += truth < classes && is_among_top(probability + i * classes, classes, truth);
         if (truth < classes)
             loss -= log(fmax(probability[i * classes + truth], LEAST_PROBABILITY));
     }
@@ -190,6 +202,8 @@ static int score_classes(run_score *score, truth *known, const shoal_application
         return status;
     shoal_result_set(score->facts, "accuracy", (double)right / (double)known->rows);
     shoal_result_set_whole(score->facts, "right", right);
+    if (classes > CLASSES_FEW)
+        shoal_result_set(score->facts, "top_5", (double)among / (double)known->rows);
     shoal_result_set(score->facts, "log_loss", unknown > 0 ? NAN : loss / (double)known->rows);
     shoal_result_set_whole(score->facts, "unknown_classes", score->known - classes);
     return SHOAL_OK;
@@ -275,7 +289,7 @@ int run_score_make(run_score *out, const shoal_application *application)
     if (status == SHOAL_OK && predictor->score)
         status = predictor->score(out->facts, &application->applied, outcome->result, outcome->data,
                                   (int)outcome->request->place.threads);
-    return status;
+    return status < 0 ? status : shoal_result_check(out->facts);
 }
 
 int shoal_application_score(shoal_result **out, const shoal_application *application)
@@ -285,10 +299,14 @@ int shoal_application_score(shoal_result **out, const shoal_application *applica
     if (!facts)
         return shoal_fail(SHOAL_USAGE, "a score needs the option score, and a run");
     int status = shoal_result_new(out);
-    if (status == SHOAL_OK) {
-        (*out)->numbers = facts->numbers;
-        memcpy((*out)->number, facts->number, sizeof facts->number);
+    for (int i = 0; i < facts->numbers && status == SHOAL_OK; i++) {
+        shoal_result_set(*out, facts->number[i].name, facts->number[i].value);
+        status = shoal_result_check(*out);
+        if (status == SHOAL_OK)
+            (*out)->number[i] = facts->number[i];
     }
+    if (status < 0)
+        shoal_result_free(out);
     return status;
 }
 
@@ -409,6 +427,9 @@ void run_score_say(learn_lines *lines, const run_score *score)
         const double rows = shoal_result_number(facts, "rows");
         learn_say(lines, "accuracy", "%.2f%%: %.0f of %.0f row%s", 100 * accuracy, shoal_result_number(facts, "right"),
                   rows, rows == 1 ? "" : "s");
+        if (shoal_result_number(facts, "top_5") >= 0)
+            learn_say(lines, "top 5", "%.2f%%: the known class is among the five most probable",
+                      100 * shoal_result_number(facts, "top_5"));
         if (unknown > 0)
             learn_say(lines, "log loss", "infinite: the model does not know %.0f of the classes", unknown);
         else

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "data/data_address.h"
 #include "data/data_internal.h"
-#include "data/data_missing.h"
-#include "data/data_select.h"
+#include "data/table/data_missing.h"
+#include "data/table/data_select.h"
 
 /* Rows are copied this many bytes at a time. */
 enum { AT_ONCE_BYTES = 1 << 20 };
@@ -51,7 +51,7 @@ static bool holds_value(shoal_type type, double value)
     return value == floor(value) && value >= range->least && (open ? value < range->most : value <= range->most);
 }
 
-static bool holds_type(shoal_type type, shoal_type other)
+bool run_type_holds(shoal_type type, shoal_type other)
 {
     return type == other || (ranges[type].least <= ranges[other].least && ranges[type].most >= ranges[other].most &&
                              (ranges[type].fractions || !ranges[other].fractions));
@@ -70,7 +70,7 @@ static int choose_type(shoal_type *out, shoal_type data, const double *values, i
     const shoal_type wider[] = {data,        SHOAL_UINT8,  SHOAL_INT16, SHOAL_UINT16, SHOAL_FLOAT32,
                                 SHOAL_INT32, SHOAL_UINT32, SHOAL_INT64, SHOAL_FLOAT64};
     for (size_t i = 0; i < sizeof wider / sizeof *wider; i++)
-        if (holds_type(wider[i], data) && holds_all(wider[i], values, count)) {
+        if (run_type_holds(wider[i], data) && holds_all(wider[i], values, count)) {
             *out = wider[i];
             return SHOAL_OK;
         }
@@ -79,7 +79,7 @@ static int choose_type(shoal_type *out, shoal_type data, const double *values, i
 
 /* ---- rows with their target -------------------------------------------------------------------------------------- */
 
-static void put_value(void *at, shoal_type type, double value)
+void run_put_value(void *at, shoal_type type, double value)
 {
     switch (type) {
     case SHOAL_FLOAT32: *(float *)at = (float)value; break;
@@ -124,9 +124,9 @@ static void join_row(const joining *self, int64_t row, const char *from)
     } else {
         shoal_convert_float64(self->values, from, shoal_data_type(self->data), columns);
         for (int64_t k = 0; k < columns; k++)
-            put_value(to + (size_t)k * size, type, self->values[k]);
+            run_put_value(to + (size_t)k * size, type, self->values[k]);
     }
-    put_value(to + (size_t)columns * size, type, self->target[row]);
+    run_put_value(to + (size_t)columns * size, type, self->target[row]);
 }
 
 static int join_rows(joining *self)
@@ -206,6 +206,7 @@ static void move_facts(shoal_data *joined, shoal_data *data, shoal_data *file)
     joined->has_header = data->has_header;
     joined->missing = data->missing;
     joined->source_rows = data->source_rows;
+    joined->skipped = data->skipped;
     joined->gone = data->gone;
     data->gone = NULL;
     joined->words = file->words;
@@ -431,7 +432,7 @@ static int join_file(shoal_outcome *outcome, const char *path)
         status = drop_unknown(outcome, &from);
     if (status == SHOAL_OK)
         status = data_words_renumber(from.file, from.values, outcome->rows, 1);
-    if (status == SHOAL_OK && outcome->face->classes_most > 0 && run_is_learning(outcome))
+    if (status == SHOAL_OK && outcome->face->classes_most > 0 && run_is_learning(outcome) && !outcome->is_held)
         status = check_classes(from.values, outcome->rows, outcome->face->classes_most, path);
     if (status == SHOAL_OK)
         status = join(outcome, &from);

@@ -14,4 +14,9 @@ void run_target_read(shoal_data_options *reading, const shoal_outcome *outcome);
  * their bytes.  Rows whose value is missing go where --missing drop says so. */
 int run_target_settle(shoal_outcome *outcome);
 
+/* Whether each value of the other type is one of this. */
+bool run_type_holds(shoal_type type, shoal_type other);
+/* Writes a value that the type holds. */
+void run_put_value(void *at, shoal_type type, double value);
+
 #endif

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/array.h"
-#include "data/content.h"
+#include "data/table/content.h"
 #include "outputs.h"
 
 static int write_tensor(const char *option, const char *path, const shoal_tensor *tensor, bool force)
@@ -54,9 +54,13 @@ int run_tensors_write(const char *folder, const shoal_result *result, bool force
 
 static int fail_no_tensor(const shoal_result *result, const char *name)
 {
-    char names[SHOAL_TENSORS_MOST * 34] = "";
+    char names[500] = "";
     for (int i = 0; i < result->tensors; i++) {
         size_t length = strlen(names);
+        if (length + sizeof result->tensor[i].name + 3 > sizeof names - 4) {
+            snprintf(names + length, sizeof names - length, ", ...");
+            break;
+        }
         snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", result->tensor[i].name);
     }
     return shoal_fail(SHOAL_USAGE, "--tensor: the result has no '%s', but %s", name, *names ? names : "none at all");

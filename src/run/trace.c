@@ -8,6 +8,8 @@
 
 #include "events.h"
 
+enum { TRACE_COLUMNS_MOST = 16 };
+
 int run_trace_check(const run_trace_options *options)
 {
     return options->tensorboard ? run_events_check(options->tensorboard) : SHOAL_OK;
@@ -74,6 +76,34 @@ void run_trace_round(run_trace *trace, const shoal_round *done, const shoal_roun
     }
     trace->held = round;
     trace->holds = true;
+}
+
+static void put_history(FILE *stream, int64_t number, int64_t row, const char *const *names, const double *values)
+{
+    if (number >= 0)
+        fprintf(stream, "{\"round\": %lld", (long long)number);
+    else
+        fputs("{\"round\": null", stream);
+    fprintf(stream, ", \"phase\": \"epoch\", \"step\": %lld", (long long)row);
+    for (int i = 0; names[i]; i++)
+        put_real(stream, names[i], values[i]);
+    fputs("}\n", stream);
+    fflush(stream);
+}
+
+void run_trace_history(run_trace *trace, int64_t number, int64_t row, const char *const *names, const double *values)
+{
+    run_event_value events[TRACE_COLUMNS_MOST];
+    int count = 0;
+    if (!run_trace_is_open(trace) || row != trace->rows + 1)
+        return;
+    trace->rows = row;
+    for (; names[count] && count < TRACE_COLUMNS_MOST; count++)
+        events[count] = (run_event_value){names[count], values[count]};
+    if (trace->output)
+        put_history(base_output_stream(trace->output), number, row, names, values);
+    if (trace->events)
+        run_events_add(trace->events, row, events, count);
 }
 
 int run_trace_commit(run_trace *trace, double objective)

@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/pool.h"
+#include "base/secret.h"
 #include "base/spawn.h"
 #include "engine/store/job_admin.h"
 #include "engine/store/job_roots.h"
@@ -29,6 +30,8 @@
 #include "learn/module.h"
 #include "kept_request.h"
 #include "request.h"
+#include "task_module.h"
+#include "task_program.h"
 
 static const double LEAVE_SECONDS = 0.9;                   /* from the order to leave to the end of the process */
 static const double NOTICE_EVERY = 1, NOTICE_LONGEST = 10; /* seconds between two looks; that a command may take */
@@ -61,6 +64,8 @@ static const shoal_option work_rows[] = {
     {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, allow_code), "SHA256,...",
      .help = "serve jobs that bring code if everything they bring has one of these hashes, which shoal job show prints "
              "(default: none)"},
+    {"task-key", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, task_key), "FILE",
+     .help = "run the tasks of clients whose key is in this file, as 64 hexadecimal digits (default: run no tasks)"},
     {"quiet", 'q', SHOAL_OPTION_FLAG, offsetof(run_worker_options, quiet), NULL, .help = "print only errors"},
     {0},
 };
@@ -148,6 +153,7 @@ static int join_roots(char **out, const shoal_texts *given)
 /* Memory that the options point to, apart from the command line. */
 typedef struct made_texts {
     char *cache, *roots;
+    base_secret *task_key;
 } made_texts;
 
 static int make_options(shoal_worker_options *out, const run_worker_options *work, made_texts *texts)
@@ -162,6 +168,8 @@ static int make_options(shoal_worker_options *out, const run_worker_options *wor
         status = check_hash(work->spec);
     if (status == SHOAL_OK && work->allow_code)
         status = run_check_hashes(work->allow_code);
+    if (status == SHOAL_OK && work->task_key)
+        status = run_read_task_key(&texts->task_key, work->task_key);
     if (status == SHOAL_OK)
         status = join_roots(&texts->roots, &work->data_roots);
     if (status == SHOAL_OK)
@@ -180,6 +188,10 @@ static int make_options(shoal_worker_options *out, const run_worker_options *wor
     out->data_url = work->data_url;
     out->allow_code = work->allow_code;
     out->load = learn_module_load;
+    out->load_tasks = run_load_tasks;
+    out->functions = run_task_functions;
+    out->tasks_over = run_task_programs_end;
+    out->task_key = texts->task_key ? (const unsigned char *)base_secret_text(texts->task_key) : NULL;
     out->idle = work->idle;
     out->patience = work->patience;
     return status;
@@ -422,5 +434,6 @@ int run_worker(run_worker_end *end, const run_worker_options *work, run_jobs_set
     run_jobs_close(&jobs);
     base_free(&texts.cache);
     base_free(&texts.roots);
+    base_secret_free(&texts.task_key);
     return status;
 }

@@ -562,6 +562,8 @@ int run_away_from_here(shoal_outcome *outcome)
         status = run_ask_program(outcome->request->program);
     if (status == SHOAL_OK)
         status = run_blobs_open(outcome);
+    if (status == SHOAL_OK)
+        status = run_blobs_begin(outcome);
     if (status == SHOAL_OK) /* of hosts behind ssh, who follows the job hears soon enough */
         status = run_hosts_can_start(away->ask, workers->ssh, workers->detach, outcome->request->watch.stop);
     if (status == SHOAL_OK)

@@ -129,6 +129,8 @@ static void test_open(void **state)
                FRAMES(EXAMPLE(entry_of("image", bytes_list(BLOB("\1\2"))), entry_of("size", INTEGERS(1, 2)),
                               entry_of("label", bytes_list(BLOB("x"))))));
     fail_each_allocation(open_and_read, &(struct open_case){file_path("named.tfrec"), {.target = ""}});
+    write_blob("broken.tfrec", FRAMES(BLOB("\x0a\x7f"), EXAMPLE(entry_of("a", FLOATS(1, 2))), BLOB("\x0a\x7f")));
+    fail_each_allocation(open_and_read, &(struct open_case){file_path("broken.tfrec"), {.skip_broken = true}});
     write_text("words.svm", "spam 1:2 3:4\nham 2:1\n7 1:1");
     fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.target = ""}});
     fail_each_allocation(open_and_read, &(struct open_case){file_path("words.svm"), {.drop_columns = "label"}});

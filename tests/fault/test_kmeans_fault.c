@@ -10,22 +10,26 @@ typedef struct fault_case {
     bool predict;
     bool generated; /* rows that are made in every round */
     const char *ks; /* several K, when k is 0 */
+    int64_t batch;
 } fault_case;
 
 static const fault_case cases[] = {
-    {"kmeans++", 3, 4, 1, SHOAL_EMPTY_FARTHEST, false, false, false, false, NULL},
-    {"kmeans++", 40, 3, 1, SHOAL_EMPTY_FARTHEST, true, false, false, false, NULL},
-    {"parallel", 3, 4, 2, SHOAL_EMPTY_FARTHEST, true, false, false, false, NULL},
-    {"parallel", 40, 26, 1, SHOAL_EMPTY_FARTHEST, false, false, false, false, NULL},
-    {"random", 35, 3, 2, SHOAL_EMPTY_KEEP, false, false, false, false, NULL},
-    {"file", 3, 6, 1, SHOAL_EMPTY_FARTHEST, true, true, false, false, NULL},
-    {"file", 40, 30, 1, SHOAL_EMPTY_FARTHEST, false, true, false, false, NULL},
-    {"file", 40, 30, 1, SHOAL_EMPTY_SPLIT, false, true, false, false, NULL},
-    {"kmeans++", 3, 4, 1, SHOAL_EMPTY_FARTHEST, false, false, false, true, NULL},
-    {"file", 3, 4, 1, 0, true, false, true, false, NULL},
-    {"file", 40, 30, 1, 0, false, false, true, false, NULL},
-    {"auto", 3, 0, 1, SHOAL_EMPTY_FARTHEST, true, false, false, false, "2..4"},
-    {"kmeans++", 3, 0, 2, SHOAL_EMPTY_FARTHEST, false, false, false, false, "1,3"},
+    {"kmeans++", 3, 4, 1, SHOAL_EMPTY_FARTHEST, false, false, false, false, NULL, 0},
+    {"kmeans++", 40, 3, 1, SHOAL_EMPTY_FARTHEST, true, false, false, false, NULL, 0},
+    {"parallel", 3, 4, 2, SHOAL_EMPTY_FARTHEST, true, false, false, false, NULL, 0},
+    {"parallel", 40, 26, 1, SHOAL_EMPTY_FARTHEST, false, false, false, false, NULL, 0},
+    {"random", 35, 3, 2, SHOAL_EMPTY_KEEP, false, false, false, false, NULL, 0},
+    {"file", 3, 6, 1, SHOAL_EMPTY_FARTHEST, true, true, false, false, NULL, 0},
+    {"file", 40, 30, 1, SHOAL_EMPTY_FARTHEST, false, true, false, false, NULL, 0},
+    {"file", 40, 30, 1, SHOAL_EMPTY_SPLIT, false, true, false, false, NULL, 0},
+    {"kmeans++", 3, 4, 1, SHOAL_EMPTY_FARTHEST, false, false, false, true, NULL, 0},
+    {"file", 3, 4, 1, 0, true, false, true, false, NULL, 0},
+    {"file", 40, 30, 1, 0, false, false, true, false, NULL, 0},
+    {"auto", 3, 0, 1, SHOAL_EMPTY_FARTHEST, true, false, false, false, "2..4", 0},
+    {"kmeans++", 3, 0, 2, SHOAL_EMPTY_FARTHEST, false, false, false, false, "1,3", 0},
+    {"auto", 3, 4, 1, SHOAL_EMPTY_FARTHEST, true, false, false, false, NULL, 20},
+    {"auto", 40, 26, 2, SHOAL_EMPTY_FARTHEST, false, false, false, true, NULL, 20},
+    {"file", 40, 30, 1, SHOAL_EMPTY_FARTHEST, false, true, false, false, NULL, 25},
 };
 
 enum { ROWS = 60 };
@@ -47,7 +51,9 @@ static int attempt(shoal_result **out, const fault_work *work, int threads)
                                   .start = work->start,
                                   .iterations = 3,
                                   .runs = c->runs,
-                                  .empty = c->empty};
+                                  .empty = c->empty,
+                                  .batch = c->batch,
+                                  .reassignment_ratio = 0.3 * (c->batch > 0)};
     shoal_predict_config predict = {.centres = work->start, .k = c->k, .columns = c->columns, .distances = true};
     return shoal_run(out, NULL, c->predict ? &shoal_kmeans_predict : &shoal_kmeans,
                      c->predict ? (const void *)&predict : &config, work->data, c->weighted ? work->weights : NULL,

@@ -10,8 +10,8 @@
 #include <jansson.h>
 
 #include "base/memory.h"
-#include "data/picture.h"
-#include "data/safetensors.h"
+#include "data/image/picture.h"
+#include "data/format/safetensors.h"
 
 static char folder[] = "/tmp/shoal-fault-XXXXXX";
 static char path[64];

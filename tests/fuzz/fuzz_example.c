@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/example_read.h"
+#include "data/format/example_read.h"
 #include <shoal/error.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/image_prepare.h"
+#include "data/image/image_prepare.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -22,6 +22,7 @@ static inline data_image_recipe recipe_of(uint8_t byte)
     recipe.huffman = byte & 16 ? DATA_IMAGE_BEST : DATA_IMAGE_FIXED;
     recipe.chroma = byte & 32 ? DATA_IMAGE_420 : DATA_IMAGE_444;
     recipe.orient = byte & 64;
+    recipe.room = byte & 128 ? 1000 : 0;
     return recipe;
 }
 

@@ -12,7 +12,7 @@
 
 #include <shoal/data.h>
 
-#include "data/data_members.h"
+#include "data/format/data_members.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

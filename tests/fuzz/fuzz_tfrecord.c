@@ -4,7 +4,7 @@
 #include "fuzz_support.h"
 
 #include "base/bytes.h"
-#include "data/tfrecord.h"
+#include "data/format/tfrecord.h"
 
 /* What does not begin as one is for other targets. */
 static void open_all(const uint8_t *bytes, size_t size)
@@ -12,6 +12,7 @@ static void open_all(const uint8_t *bytes, size_t size)
     if (!data_tfrecord_starts(bytes, size))
         return;
     open_bytes(bytes, size, &(shoal_data_options){.memory = size % 8 ? 1 << 20 : 1, .keep_text = true});
+    open_bytes(bytes, size, &(shoal_data_options){.memory = 1 << 20, .keep_text = true, .skip_broken = true});
     open_bytes(bytes, size, &(shoal_data_options){.memory = 1 << 20, .target = size % 3 ? "" : "label"});
 }
 

@@ -77,6 +77,17 @@ static double wrong_product64(const double *a, const double *b, int64_t columns)
     return nextafter(sets[0]->product64(a, b, columns), INFINITY);
 }
 
+static void wrong_distance8(double *out, const uint8_t *x, const double *const *centres, int64_t rows, int64_t columns)
+{
+    sets[0]->distance8(out, x, centres, rows, columns);
+    out[0] = nextafter(out[0], INFINITY);
+}
+
+static void wrong_dots8(int32_t *dots, const uint8_t *row, const int8_t *others, int count, int64_t bytes)
+{
+    sets[0]->dots8(dots, row, others, count, bytes - 1);
+}
+
 static void wrong_distances(double *out, int64_t stride, const double *x, int64_t rows, const double *centres,
                             int64_t count, int64_t columns)
 {
@@ -130,7 +141,7 @@ static float wrong_dot(const float *a, const float *b, int64_t columns)
 static void test_a_wrong_bit_is_seen(void **state)
 {
     (void)state;
-    enum { WRONG = 10 };
+    enum { WRONG = 12 };
     kernel_set wrong[WRONG];
     for (int i = 0; i < WRONG; i++)
         wrong[i] = *sets[0];
@@ -144,6 +155,8 @@ static void test_a_wrong_bit_is_seen(void **state)
     wrong[7].dense32.exp = wrong_exp32;
     wrong[8].product64 = wrong_product64;
     wrong[9].distances = wrong_distances;
+    wrong[10].distance8 = wrong_distance8;
+    wrong[11].dots8 = wrong_dots8;
     for (int i = 0; i < WRONG; i++)
         assert_true(kernel_fingerprint(&wrong[i], true) != everywhere);
     kernel_set other = *sets[0];

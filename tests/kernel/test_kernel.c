@@ -568,6 +568,91 @@ static void test_place_bytes(void **state)
         }
 }
 
+/* ---- rows that are bytes ----------------------------------------------------------------------------------------- */
+
+static uint8_t *random_bytes(int64_t count, int kind)
+{
+    uint8_t *out = fence((size_t)count);
+    for (int64_t i = 0; i < count; i++)
+        out[i] = kind == EQUAL ? 255 : (uint8_t)random_bits();
+    return out;
+}
+
+static void check_distance8(const kernel_set *set, int64_t columns, int64_t rows, int kind)
+{
+    enum { CENTRES = 3 };
+    const uint8_t *x = random_bytes(rows * columns, kind);
+    const double *centre = random_doubles(CENTRES * columns, kind), *which[16];
+    float *row = fence_floats(columns);
+    double *out = fence((size_t)rows * sizeof *out);
+    for (int64_t r = 0; r < rows; r++)
+        which[r] = centre + r * 2 % CENTRES * columns;
+    set->distance8(out, x, which, rows, columns);
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t k = 0; k < columns; k++)
+            row[k] = x[r * columns + k];
+        const double expected = distance32(row, which[r], columns);
+        assert_memory_equal(&out[r], &expected, sizeof expected);
+    }
+    drop_fences();
+}
+
+static void check_spread8(const kernel_set *set, int64_t columns, int kind)
+{
+    const uint8_t *x = random_bytes(columns, kind);
+    uint32_t *sum = fence((size_t)columns * sizeof *sum), *away = fence((size_t)columns * sizeof *away);
+    kernel_pairs *to = fence((size_t)columns * sizeof *to);
+    int32_t *twice = fence((size_t)columns * sizeof *twice);
+    uint64_t squares = 0;
+    for (int64_t k = 0; k < columns; k++) {
+        twice[k] = kind == EQUAL ? 0 : (int32_t)(random_bits() % 511);
+        squares += (uint64_t)((2 * x[k] - twice[k]) * (2 * x[k] - twice[k]));
+        sum[k] = (uint32_t)k;
+        away[k] = to[k] = UINT32_MAX - 1000 - (uint32_t)k;
+    }
+    assert_int_equal(set->spread8(sum, away, x, twice, columns), squares);
+    set->add8(to, x, columns);
+    for (int64_t k = 0; k < columns; k++) {
+        assert_int_equal(sum[k], k + x[k]);
+        assert_int_equal(away[k], UINT32_MAX - 1000 - k + abs(2 * x[k] - twice[k]));
+        assert_int_equal(to[k], UINT32_MAX - 1000 - k + x[k]);
+    }
+    drop_fences();
+}
+
+static void check_dots8(const kernel_set *set, int64_t bytes, int count, int kind)
+{
+    const uint8_t *row = random_bytes(bytes, kind);
+    int8_t *others = fence((size_t)(bytes * count));
+    int32_t *dots = fence((size_t)count * sizeof *dots);
+    for (int64_t i = 0; i < bytes * count; i++)
+        others[i] = kind == EQUAL ? -128 : (int8_t)random_bits();
+    set->dots8(dots, row, others, count, bytes);
+    for (int i = 0; i < count; i++) {
+        int64_t expected = 0;
+        for (int64_t k = 0; k < bytes; k++)
+            expected += row[k] * others[i * bytes + k];
+        assert_int_equal(dots[i], expected);
+    }
+    drop_fences();
+}
+
+static void test_rows_of_bytes(void **state)
+{
+    (void)state;
+    for (int s = 0; s < count_sets; s++)
+        for (int kind = UNIFORM; kind <= EQUAL; kind++) {
+            for (int i = 0; i < SIZES; i++) {
+                check_distance8(sets[s], size_of(i), 1 + i % 11, kind);
+                check_spread8(sets[s], size_of(i), kind);
+            }
+            check_spread8(sets[s], 20000, kind);
+            for (int64_t bytes = 64; bytes <= 1024; bytes += 64)
+                check_dots8(sets[s], bytes, 1 + (int)bytes / 64 % 7, kind);
+            check_dots8(sets[s], KERNEL_BYTE_COLUMNS_MOST, 2, kind);
+        }
+}
+
 /* Centres as the learner quantises them. */
 typedef struct byte_centres {
     kernel_byte_centres view;
@@ -1041,6 +1126,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_least_and_select),
         cmocka_unit_test(test_bytes_do_not_overflow),
         cmocka_unit_test(test_place_bytes),
+        cmocka_unit_test(test_rows_of_bytes),
         cmocka_unit_test(test_nearest_few),
         cmocka_unit_test(test_chains),
     };

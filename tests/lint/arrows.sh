@@ -3,7 +3,8 @@
 #   base ◄ data, kernel ◄ learn;  data ◄ plot ◄ plan, run;  base ◄ store;  engine sees the contracts of learn and
 #   store only;
 #   base, store ◄ launch;  plan sees base, data and the contracts, but plan/measure, which runs what it measures, sees
-#   all that run does;  learn, engine, launch, plan ◄ run ◄ plan/measure ◄ cli;  cli sees neither engine nor launch;
+#   all that run does;  learn, engine, launch, plan ◄ run ◄ plan/measure, sweep ◄ cli;  cli sees neither engine nor
+#   launch;
 #   mpi sees shoal/ranks.h alone;  nothing sees cli.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,25 +14,27 @@ declare -A sources=([base]="" [data]="base" [plot]="base data" [kernel]="base" [
     [learn]="base data kernel"
     [engine]="base data kernel" [launch]="base store" [plan]="base data plot" [portable]="data store" [mpi]=""
     [run]="base data kernel plot store learn engine launch plan"
-    [measure]="base data kernel store learn engine plan run"
-    [cli]="base data kernel store learn plan run measure")
+    [measure]="base data kernel store learn engine plan run" [sweep]="base learn plot store run"
+    [cli]="base data kernel store learn plan run measure sweep")
 declare -A headers=([base]="error option version" [data]="error option data" [plot]="error option data"
     [kernel]="error option data" [store]="error option store"
     [learn]="error option version data learn kmeans exec module logistic autoencoder"
-    [engine]="error option data store learn engine job ranks"
+    [engine]="error option data store learn engine job ranks task"
     [launch]="error option store"
     [plan]="error option data learn engine plan"
-    [run]="error option data store learn exec module engine job ranks plan run model version"
+    [run]="error option data store learn exec module engine job ranks plan run model version task"
     [measure]="error option data store learn engine job plan run kmeans"
+    [sweep]="error option store learn run"
     [portable]="error" [mpi]="error ranks"
     [cli]="error option version data store learn kmeans exec module logistic autoencoder engine job ranks plan run \
-        model shoal")
-# Of learn an engine sees the contract, how partials are merged, how they travel and how what travelled is checked,
-# never a learner; of store its public face.
-declare -A single_files=([engine]="learn/check.h learn/partial.h learn/wire.h")
+        model shoal task")
+# Of learn an engine sees the contract, how partials are merged, whose memory rounds get, which rows a batch has, how
+# things travel and how what travelled is checked, never a learner; of store its public face.
+declare -A single_files=([engine]="learn/check.h learn/partial.h learn/pick.h learn/round.h learn/wire.h")
 # Public headers belong to parts too.
 declare -A part_of=([error]=base [option]=base [version]=base [data]=data [store]=store [learn]=learn [kmeans]=learn
     [exec]=learn [module]=learn [logistic]=learn [autoencoder]=learn [engine]=engine [ranks]=engine [job]=engine
+    [task]=engine
     [plan]=plan [run]=run [model]=run [shoal]=cli)
 
 failures=0

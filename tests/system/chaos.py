@@ -303,7 +303,7 @@ def torment(chaos, seed, seconds):
 
     def is_over():
         spent = time.monotonic() - began
-        return spent >= 3 * seconds or (spent >= seconds and is_enough(chaos))
+        return spent >= 8 * seconds or (spent >= seconds and is_enough(chaos))
     while not is_over():
         number += 1
         chaos.begin(number)

@@ -18,14 +18,16 @@ import struct
 import nobody  # so that no run is in the history of whoever runs this
 
 FRAME_BYTES = 48
-KMEANS_PHASES = ["range", "spread", "weigh", "fetch", "judge", "sample", "lloyd", "relocate", "label", "draw", "tally"]
+KMEANS_PHASES = ["range", "spread", "weigh", "fetch", "judge", "sample", "lloyd", "relocate", "label", "draw", "tally",
+                 "scatter", "rate", "batch", "refill"]
 
 # The words of models, in the order of the structs they are named after.
 KMEANS_MODEL = """phase k columns rows start empty iterations runs seed tolerance weighted predicting
     distances metric prescale scale weight_scale weight_inverse weight_most variance square_total
     distance_most weight_total wide run filled iteration memo_round converged stopping objective_most
     finishing runs_done best_run best_iterations best_converged best_objective trials trial tried sample
-    sampled searching rule chosen between away extra_bytes""".split()
+    sampled searching rule chosen between away batch init_size patience reassignment batches
+    extra_bytes""".split()
 SEARCH = "parameters history iterations gradient_tolerance change_tolerance l1 l1_first l1_count".split()
 LINE = """slope step best_step best_value best_slope other_step other_value other_slope width width_before wall
     evaluations bracketed settled again""".split()
@@ -174,7 +176,8 @@ def read_round(reader, learner, start="round."):
         reader.take(cell + "name", "text")
         for name, kind in (("kind", "u8"), ("count", "i64"), ("bytes", "i64"), ("carried", "u8")):
             reader.take(cell + name, kind)
-    for name, kind in (("memo_row_bytes", "i64"), ("carry_from", "i64"), ("writes_memo", "u8")):
+    for name, kind in (("memo_row_bytes", "i64"), ("carry_from", "i64"), ("writes_memo", "u8"), ("pick.key", "i64"),
+                       ("pick.from", "i64"), ("pick.count", "i64"), ("pick.group", "i64"), ("part", "u8")):
         reader.take(f"{start}layout.{name}", kind)
     for i in range(reader.take(start + "keeps", "u8")):
         for name, kind in (("born", "i64"), ("bytes", "i64"), ("check", "u32")):
@@ -189,14 +192,14 @@ def read_round(reader, learner, start="round."):
 
 def read_result(reader):
     reader.take("result.incomplete", "u8")
-    for i in range(reader.take("result.tensors", "u8")):
+    for i in range(reader.take("result.tensors", "u32")):
         name = f"result.tensor[{i}]."
         reader.take(name + "name", "text")
         reader.take(name + "type", "u8")
         for j in range(reader.take(name + "rank", "u8")):
             reader.take(f"{name}shape[{j}]")
         reader.raw(name + "values", reader.take(name + "bytes"))
-    for i in range(reader.take("result.numbers", "u8")):
+    for i in range(reader.take("result.numbers", "u32")):
         for name, kind in (("name", "text"), ("value", "i64"), ("whole", "u8"), ("truth", "u8")):
             reader.take(f"result.number[{i}].{name}", kind)
 
@@ -338,6 +341,8 @@ def make_round(learner, words, rest, cells):
                    [f"layout.cell[{i}].count", "i64", count], [f"layout.cell[{i}].bytes", "i64", size],
                    [f"layout.cell[{i}].carried", "u8", 0]]
     fields += [["layout.memo_row_bytes", "i64", 0], ["layout.carry_from", "i64", -1], ["layout.writes_memo", "u8", 0],
+               *([f"layout.pick.{name}", "i64", 0] for name in ("key", "from", "count", "group")),
+               ["layout.part", "u8", 0],
                ["keeps", "u8", 0], ["model_bytes", "i64", 8 * (len(names) + len(rest))]]
     fields += [[f"model.{name}", "i64", words.get(name, 0)] for name in names]
     fields.append(["model.rest", "bytes", struct.pack(f"<{len(rest)}d", *rest)])

@@ -1,4 +1,4 @@
-"""Work for learners that go down a gradient, small but of many grains, for the tests of engines.
+"""Work for learners that go down a gradient, small but of many grains, for the tests of engines; of nets, by batches.
 
     make_data(folder, run)          # run(*words) calls the program
     run("autoencoder", *LEARNERS["autoencoder"], "--model", "found.safetensors")        # in that folder
@@ -9,7 +9,14 @@ import random
 LEARNERS = {  # each does as many iterations as it may
     "autoencoder": ["pictures.npy", "--hidden", 6, "--iterations", 40, "--tolerance", 0, "--change", 0],
     "logistic": ["labelled.npy", "--target", -1, "--iterations", 40, "--l2", 0.01, "--tolerance", 0],
+    "train": ["labelled.npy", "--target", -1, "--net", "dense 9 tanh; dropout 0.2; dense 3 softmax", "--batch", 256,
+              "--epochs", 7, "--optimiser", "adam"],
 }
+
+
+def rounds(learner, count):
+    """Options for about so many rounds instead, behind the others."""
+    return ["--epochs", (count + 5) // 6] if learner == "train" else ["--iterations", count]
 
 
 def make_data(folder, run):

@@ -11,7 +11,7 @@
 
 #include "base/io.h"
 #include "base/memory.h"
-#include "data/image_prepare.h"
+#include "data/image/image_prepare.h"
 
 static unsigned char *read_file(const char *path, size_t *size)
 {

@@ -132,7 +132,7 @@ def wrong_usage_exits_2_with_a_hint():
     fails(2, "needs a command")
     fails(2, ["unknown command 'kmean'", "did you mean 'kmeans'?"], "kmean", "x.npy")
     fails(2, ["unknown command 'data inf'", "'data info'"], "data", "inf", "x.npy")
-    fails(2, "'data' needs a subcommand: info, head, convert, split, shuffle, patches or pack", "data")
+    fails(2, "'data' needs a subcommand: info, head, convert, split, shuffle, patches, pack, verify or speed", "data")
     fails(2, "unknown option --bogus before the command", "--bogus")
     fails(2, "kmeans needs DATA", "kmeans", "-k", 3)
     fails(2, "needs -k K", "kmeans", "x.npy")

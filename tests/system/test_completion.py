@@ -116,7 +116,7 @@ def what_may_follow_comes_from_the_tables():
     commands = candidates("")[1]
     assert len(commands) == len(set(commands)) and {"kmeans", "predict", "data", "completion"} <= set(commands)
     assert candidates("data", "") == (":words", ["info", "head", "convert", "split", "shuffle", "patches",
-                                                     "pack"])
+                                                     "pack", "verify", "speed"])
     assert "--tolerance" in candidates("kmeans", "--")[1] and "--l2" not in candidates("kmeans", "--")[1]
     assert candidates("kmeans", "-k", "") == (":words", [])  # a number: nothing to offer
     assert candidates("kmeans", "-k", "3", "") == candidates("kmeans", "-qk3", "") == (":files", [])

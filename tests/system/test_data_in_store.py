@@ -16,9 +16,10 @@ import sys
 import apart
 import azurite
 import mpi
-from gradient_work import LEARNERS, make_data
+from gradient_work import LEARNERS, make_data, rounds
 
 SHOAL = os.path.abspath(sys.argv[1])
+SGD = pathlib.Path(__file__).resolve().parents[2] / "examples/sgd.c"
 SUM_ROWS = pathlib.Path(__file__).resolve().parents[2] / "examples/sum_rows.c"
 SECONDS = 600  # until something that never comes is a failure
 
@@ -69,8 +70,8 @@ def put(store, *names):
 
 def files_that_are_written(what, data, *options):
     """Runs a learner on the data and moves what it wrote to names that start with `what`."""
-    outputs = {"kmeans": ["--centres", "--labels"], "logistic": ["--model"], "autoencoder": ["--model", "--features"],
-               "predict": ["--labels", "--distances"], "run": ["--out"]}[options[0]]
+    outputs = {"kmeans": ["--centres", "--labels"], "autoencoder": ["--model", "--features"],
+               "predict": ["--labels", "--distances"], "run": ["--out"]}.get(options[0], ["--model"])
     written = [
         f"{what}{number}.{'safetensors' if option == '--model' else 'npy'}" for number, option in enumerate(outputs)
     ]
@@ -99,12 +100,14 @@ def every_learner(store):
     agrees("rows.npy", f"{store}rows.npy", "kmeans", "DATA", "-k", 4, "--weights", "weights.npy")
     for learner in LEARNERS:
         name, *options = LEARNERS[learner]
-        agrees(name, f"{store}{name}", learner, "DATA", *options, "--iterations", 5)
+        agrees(name, f"{store}{name}", learner, "DATA", *options, *rounds(learner, 5))
     run("kmeans", "rows.npy", "-k", 5, "--model", "model.safetensors", "--quiet")
     agrees("rows.npy", f"{store}rows.npy", "predict", "model.safetensors", "DATA", more=anywhere)
     agrees("rows.npy", f"{store}rows.npy", "run", "--exec", "cat", "DATA", "--collect")
     if shutil.which(os.environ.get("CC", "cc")):
         agrees("rows.npy", f"{store}rows.npy", "run", SUM_ROWS, "DATA", more=[[], ["--threads", 2]])
+        batches = ["run", SGD, "DATA", "--params", '{"epochs": 2, "batch": 300}', "--grain", 200]
+        agrees("labelled.npy", f"{store}labelled.npy", *batches, more=[["--threads", 2], ["--memory", 1000]])
 
 
 @apart.test

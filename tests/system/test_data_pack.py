@@ -9,12 +9,14 @@ images, and runs that are killed.
 TFRecords are taken apart by hand and by protobuf, tar by tarfile, arrays by numpy, pictures by Pillow; one shard is
 read by npm's tfrecord, where it is installed.
 """
+import fcntl
 import filecmp
 import hashlib
 import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import struct
 import subprocess
@@ -239,6 +241,42 @@ def arrays_hold_the_pixels_of_the_records():
     assert info["rows"] == 4 and info["columns"] == 24 * 20 * 3, info
 
 
+@apart.test
+def a_sheet_shows_what_was_packed():
+    """Pictures of one colour each: how many of each colour there are on the sheet is what was chosen."""
+    colours = {"ash": (250, 20, 30), "beech": (20, 200, 60), "cedar": (30, 40, 240)}
+    counts = {"ash": 30, "beech": 9, "cedar": 3}
+    for name, count in counts.items():
+        os.makedirs(f"trees/{name}")
+        for i in range(count):
+            Image.new("RGB", (24, 24), colours[name]).save(f"trees/{name}/{i:03}.png")
+    pathlib.Path("trees", "ash", "x.png").write_bytes(b"")
+    usual = ["trees", "--size", "16x16", "--skip-broken", "--shards", 43]  # one each, of which 25 are read
+    for number, more in enumerate((["--format", "tar"], ["--format", "npy", "--encode", "raw"], ["--workers", 2])):
+        out = pack(*usual, *more, f"out{number}", "--picture", f"{number}.png")
+        assert f"wrote      {number}.png" in out, out
+        pixels = np.asarray(Image.open(f"{number}.png").convert("RGB"), dtype=int)
+        seen = {name: int((abs(pixels - colour).max(2) < 12).sum() / (2 * 96) ** 2 + 0.5)
+                for name, colour in colours.items()}
+        assert seen == {"ash": 18, "beech": 5, "cedar": 1}, seen
+    pack(*usual, "dir:st/packed", "--picture", "store.png")
+    assert filecmp.cmp("2.png", "store.png", shallow=False)
+    pack(*usual, "svg", "--picture", "sheet.svg")
+    text = pathlib.Path("sheet.svg").read_text()
+    assert "trees: 24 of 42 packed images" in text, text[:400]
+    pack(*usual[:-2], "--shards", 5, "few", "--picture", "few.svg")  # all are read, and each class has its share
+    text = pathlib.Path("few.svg").read_text()
+    assert [text.count(f">{name}<") for name in colours] == [30, 9, 3], text.count(">ash<")
+    pack("trees/cedar", "beside", "--size", "8x8", "--picture", "beside/sheet.png")
+    assert "sheet.png" in names_of("beside") and manifest("beside")["written"] == 3
+    pathlib.Path("notes.png").write_text("no picture")
+    pack(*usual, "other", "--picture", "notes.png", code=2, says=["--picture", "--force"])
+    pack(*usual, "other", "--picture", "sheet.gif", code=2, says=["--picture", ".png"])
+    pack(*usual, "other", "--picture", "notes.png", "--force")
+    pack("trees/ash/x.png", "none", "--skip-broken", "--picture", "none.png", code=1,
+         says=["--picture none.png: no image was packed"])
+
+
 # ---- the same bytes --------------------------------------------------------------------------------------------------
 
 
@@ -312,16 +350,84 @@ def broken_images_are_told_or_left_out():
 
 
 @apart.test
+def what_can_not_be_opened_is_told_or_left_out():
+    """Links in a circle and to nowhere, pipes, and files of others: known when images are listed, so that workers which
+    may read more leave out the same."""
+    trees = photographs(6)
+    for name, make in (("circle.jpg", lambda path: os.symlink("circle.jpg", path)),
+                       ("nowhere.jpg", lambda path: os.symlink("/nowhere/x.jpg", path)),
+                       ("pipe.png", os.mkfifo)):
+        make(f"{trees}/beech/{name}")
+        pack(trees, "out", "--size", "8x8", code=1, says=[f"beech/{name}: ", "; --skip-broken leaves such images out"])
+        if name != "pipe.png":
+            os.unlink(f"{trees}/beech/{name}")
+    os.symlink("circle.jpg", f"{trees}/beech/circle.jpg")
+    pathlib.Path(trees, "ash", "secret.jpg").write_bytes(b"not for everybody")
+    os.chmod(f"{trees}/ash/secret.jpg", 0)
+    os.chmod(".", 0o777)
+    who = {"user": "nobody"} if os.geteuid() == 0 else {}
+    home = os.path.abspath("home")
+    env = {**os.environ, "HOME": home, "XDG_STATE_HOME": home, "XDG_CACHE_HOME": home}
+    os.mkdir(home)
+    os.chmod(home, 0o777)
+    usual = ["data", "pack", trees, "--size", "16x16", "--shards", 3]
+    done = run(*usual, "out", env=env, **who)
+    assert done.returncode == 1 and "ash/secret.jpg: it may not be read (permission denied)" in done.stderr, done
+    for more in ([], ["--workers", 2]):
+        done = run(*usual, f"out{len(more)}", "--skip-broken", *more, env=env, **who)
+        assert done.returncode == 0 and "skipped    3 images" in done.stdout, done
+    same("out0", "out2")
+    assert [(skipped["name"], skipped["why"]) for skipped in manifest("out0")["skipped"]] == [
+        ("ash/secret.jpg", "it may not be read (permission denied)"),
+        ("beech/circle.jpg", "there is no file behind this link"), ("beech/pipe.png", "it is not a plain file")]
+
+
+@apart.test
+def names_of_any_bytes_are_packed_or_told():
+    """What is a name elsewhere may be no line of a manifest: such images are told or left out, and no others."""
+    trees = photographs(6)
+    shutil.copytree(trees, "plain")
+    bytes_of_one = pathlib.Path(trees, "ash", "000.jpg").read_bytes()
+    for name in (b"100%s%n.jpg", b"back\\slash.jpg", "ü.jpg".encode(), b"latin\xe9.jpg"):
+        with open(os.path.join(os.fsencode(trees), b"beech", name), "wb") as out:
+            out.write(bytes_of_one)
+    pack(trees, "out", "--size", "8x8", "--shards", 3)
+    assert manifest("out")["written"] == 10
+    with open(os.path.join(os.fsencode(trees), b"beech", b"no\xe9.jpg"), "wb") as out:
+        out.write(b"broken")
+    pack(trees, "told", "--size", "8x8", code=1, says=["shoal: beech/no?.jpg: neither PNG nor JPEG; --skip-broken"])
+    os.mkdir(f"{trees}/new\nline")
+    for name in ("\x1b[31mred.jpg", "new\nline/x.jpg"):
+        pathlib.Path(trees, name).write_bytes(bytes_of_one)
+    pack(trees, "told", "--size", "8x8", code=1,
+         says=["trees/?[31mred.jpg: its name has control characters", "; --skip-broken leaves such images out"])
+    for more in ([], ["--workers", 2]):
+        pack(trees, f"left{len(more)}", "--size", "8x8", "--shards", 3, "--skip-broken", *more)
+    same("left0", "left2")
+    told = manifest("left0")
+    assert told["classes"] == CLASSES and told["written"] == 10, told
+    assert [(skipped["name"], skipped["why"].split(",")[0]) for skipped in told["skipped"]] == [
+        ("?[31mred.jpg", "its name has control characters"), ("beech/no?.jpg", "neither PNG nor JPEG"),
+        ("new?line/x.jpg", "its name has control characters")], told["skipped"]
+
+
+@apart.test
 def wrong_input_is_told():
     trees = photographs(3)
     np.save("rows.npy", np.zeros((3, 3)))
     os.mkdir("empty")
     pathlib.Path("wrong.csv").write_text("ash/000.jpg,small,more\n")
     pathlib.Path("few.csv").write_text("ash/000.jpg,small\n")
+    pathlib.Path("twice.csv").write_text("ash/000.jpg,small\nash/000.jpg,tall\n")
     for words, code, says in (
         ([trees, "out", "--size", "0x5"], 2, "--size: '0x5' should be HEIGHTxWIDTH"),
         ([trees, "out", "--size", "192"], 2, "--size: '192' should be HEIGHTxWIDTH"),
+        ([trees, "out", "--size", " 5x+5"], 2, "--size: ' 5x+5' should be HEIGHTxWIDTH"),
+        ([trees, "out", "--size", "5x99999999999"], 2, "--size: '5x99999999999' should be HEIGHTxWIDTH"),
         ([trees, "out", "--quality", 101], 2, "--quality"),
+        ([trees, "out", "--encode", "raw", "--quality", 90], 2, "--quality is about JPEG, and --encode raw makes none"),
+        ([trees, "out", "--encode", "raw", "--chroma", 420], 2, "--chroma is about JPEG"),
+        ([trees, "out", "--encode", "raw", "--huffman", "best"], 2, "--huffman is about JPEG"),
         ([trees, "out", "--format", "zip"], 2, "--format"),
         ([trees, "out", "--format", "npy"], 2, "give --encode raw, too"),
         ([trees, "out", "--format", "tar", "--encode", "raw"], 2, "--format tar holds JPEG files"),
@@ -331,6 +437,8 @@ def wrong_input_is_told():
         ([trees, "out", "--classes", "absent.csv"], 2, "--classes: 'absent.csv' is not folders, none, or a CSV file"),
         ([trees, "out", "--classes", "wrong.csv"], 1, "wrong.csv: line 1 has 3 fields, not a name and a class"),
         ([trees, "out", "--classes", "few.csv"], 1, "few.csv: no class for beech/001.jpg"),
+        ([trees, "out", "--classes", "twice.csv"], 1,
+         "twice.csv: line 2: ash/000.jpg has the class small further up, and here tall"),
         (["absent", "out"], 1, "absent: can't read"),
         (["empty", "out"], 1, "empty: no file in this folder ends with"),
         (["rows.npy", "out"], 2, "rows.npy: an array is no image file"),
@@ -341,7 +449,7 @@ def wrong_input_is_told():
         pack(*words, code=code, says=[says])
     pack(trees, "out", "--size", "16x16")
     pack(trees, "out", "--size", "16x16", code=2, says=["out already holds packed images", "--force"])
-    pack(trees, "out", "--size", "8x8", "--force")
+    pack(trees, "out", "--size", "08X8", "--force")
     assert manifest("out")["size"] == "8x8"
     pack(trees, "out", "--resume", code=2, says=["already holds packed images"])
     pack(trees, "other", "--resume", "--workers", 1, code=2, says=["shoal job resume"])
@@ -434,18 +542,145 @@ def a_run_that_was_killed_resumes():
 
 
 @apart.test
-def pictures_that_were_not_uploaded_are_missed():
-    """As after the death of who submitted the job: nobody waits for pictures that will not come."""
+def what_a_killed_run_left_is_not_read_beside_new_shards():
+    """Shards that another run has left would give some images twice to whoever reads all of a folder."""
+    trees = photographs(20)
+    small = [trees, "--size", "16x16", "--shards"]
+    pack(*small, 5, "new")
+    pack(*small, 10, "--index", "left")
+    shutil.copytree("left", "out")
+    os.unlink("out/manifest.json")  # as if it had been killed before the end
+    left = [name.removesuffix(".tfrec") for name in names_of("out") if name.endswith(".tfrec")]
+    for stem in left:
+        pathlib.Path("out", stem + ".part").touch()
+    temporary = [f"{left[0]}.tfrec.tmp-77-0123456789abcdef", "mine.tfrec.tmp-1-2"]
+    for name in [*temporary, "mine.part"]:
+        pathlib.Path("out", name).touch()
+    before = names_of("out")
+    for options in [[5], [5, "--resume"], [10], [10, "--format", "tar"]]:  # 10 would leave the indices
+        pack(*small, *options, "out", code=2,
+             says=["OUT holds shards of another run, which was not finished (trees0", "--force"])
+    assert [name for name in names_of("out") if name not in temporary] == \
+        [name for name in before if name not in temporary]
+    shutil.copytree("out", "again")
+    pack(*small, 10, "--index", "again")
+    assert names_of("again") == sorted([*names_of("left"), temporary[1], "mine.part"])
+    pack(*small, 5, "out", "--force")
+    assert names_of("out") == sorted([*names_of("new"), temporary[1], "mine.part"] +
+                                     [name for name in temporary[:1] if name in names_of("out")])
+
+
+@apart.test
+def a_folder_is_written_by_one_run_at_a_time():
+    trees = photographs(6)
+    pathlib.Path("out").mkdir()
+    folder = os.open("out", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    pack(trees, "out", code=2, says=["out: another run is writing into this folder"])
+    assert names_of("out") == []
+    os.close(folder)
+    pack(trees, "out")
+
+
+@apart.test
+def a_run_that_was_done_resumes():
+    """Nothing is made again, and a sheet can still be drawn; what is not the same is not replaced."""
+    trees = photographs(20)
+    pathlib.Path(trees, "ash", "x.jpg").write_bytes(b"broken")
+    usual = [trees, "--size", "32x32", "--shards", 5, "--skip-broken"]
+    pack(*usual, "out", "--picture", "first.png")
+    shutil.copytree("out", "before")
+    times = {name: os.stat(f"out/{name}").st_mtime_ns for name in names_of("out") if name.endswith(".tfrec")}
+    pack(*usual, "out", "--resume", "--picture", "again.png")
+    assert filecmp.cmp("first.png", "again.png", shallow=False)
+    assert all(os.stat(f"out/{name}").st_mtime_ns == times[name] for name in times)
+    pack(*usual, "out", "--resume", "--quality", 50, code=2, says=["already holds packed images", "--force"])
+    pathlib.Path(trees, "ash", "new.jpg").write_bytes(pathlib.Path(trees, "ash", "000.jpg").read_bytes())
+    pack(*usual, "out", "--resume", code=2, says=["already holds packed images", "--force"])
+    same("before", "out")
+    pack(*usual, "out", "--resume", "--force")
+    assert manifest("out")["written"] == 21
+
+
+@apart.test
+def shards_are_compared_with_their_manifest():
+    """Each kind of damage is named, and --resume makes those shards again, and those that lack a file beside them."""
+    trees = photographs(20)
+    usual = [trees, "--size", "16x16", "--shards", 5]
+    pack(*usual, "out")
+    shutil.copytree("out", "whole")
+    done = run("data", "verify", "out")
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("out: 20 images in 5 shards, "), done
+    shards = [pathlib.Path("out", shard["name"]) for shard in manifest("out")["shards"]]
+    data = bytearray(shards[0].read_bytes())
+    data[200] ^= 1
+    shards[0].write_bytes(data)
+    shards[1].unlink()
+    os.truncate(shards[2], 100)
+    shards[3].write_bytes(shards[3].read_bytes() + b"x")
+    done = run("data", "verify", "out")
+    assert done.returncode == 1 and "out: 4 of 5 shards are not as manifest.json says; " in done.stderr, done
+    assert done.stdout.splitlines() == [
+        f"{shards[0].name}: has other bytes than it had", f"{shards[1].name}: is not there",
+        f"{shards[2].name}: is shorter than it was", f"{shards[3].name}: is longer than it was"], done.stdout
+    told = json.loads(run("data", "verify", "out", "--json").stdout)
+    assert [wrong["name"] for wrong in told["wrong"]] == [path.name for path in shards[:4]], told
+    assert told["images"] == 4, told
+    time_before = shards[4].stat().st_mtime_ns
+    pack(*usual, "out", "--resume")
+    same("whole", "out")
+    assert shards[4].stat().st_mtime_ns == time_before
+    for more, ending in ((["--index"], ".idx"), (["--format", "npy", "--encode", "raw"], ".classes.npy")):
+        folder = f"out{ending}"
+        pack(*usual, *more, folder)
+        beside = min(pathlib.Path(folder).glob(f"*{ending}"))
+        before = beside.read_bytes()
+        for damaged, why in ((None, "is not there"), (before[:-1] + b"\x07", "has other bytes than it had")):
+            beside.unlink()
+            if damaged:
+                beside.write_bytes(damaged)
+            done = run("data", "verify", folder)
+            assert done.returncode == 1 and done.stdout == f"{beside.name}: {why}\n", done
+            pack(*usual, *more, folder, "--resume")
+            assert beside.read_bytes() == before and run("data", "verify", folder).returncode == 0
+    assert run("store", "put", "-r", "whole", "dir:st/there/", "--create").returncode == 0
+    assert run("data", "verify", "dir:st/there/whole").returncode == 0
+    forged = {"shards": [{"name": "../trees/ash/000.jpg", "bytes": 1, "written": 1, "sha256": 64 * "a"}]}
+    for text, says in ((None, "there is no manifest.json"), ("{}", "manifest.json is none of packed images"),
+                       (json.dumps({"shards": [{"name": "x"}]}), "shard 1 lacks its name, size or SHA-256"),
+                       (json.dumps(forged), "can't be the name of a blob")):
+        os.makedirs("other", exist_ok=True)
+        if text:
+            pathlib.Path("other", "manifest.json").write_text(text)
+        done = run("data", "verify", "other")
+        assert done.returncode == 1 and says in done.stderr and not done.stdout, done
+
+
+@apart.test
+def an_upload_that_was_cut_off_goes_on():
+    """As after the death of who submitted the job.  Whoever did not submit it has no say in what is uploaded, and does
+    not wait for pictures that will not come."""
     trees = photographs(8)
-    pack(trees, "out", "--workers", "ssh:nowhere", "--ssh", "false", "--patience", "1", "--store", "jobs", code=3,
-         says=["nowhere: can't be reached"])
+    os.mkfifo(f"{trees}/pipe.jpg")  # is not uploaded in any case
+    pack(trees, "whole", "--skip-broken")
+    pack(trees, "out", "--skip-broken", "--workers", "ssh:nowhere", "--ssh", "false", "--patience", "1", "--store",
+         "jobs", code=3, says=["nowhere: can't be reached"])
     job = next(word for word in run("job", "list", "--store", "jobs").stdout.split() if word.startswith("pack-"))
     below = f"dir:jobs/jobs/{job}/from/"
     names = run("store", "ls", below).stdout.split()
     assert len(names) == 8, names
-    assert run("store", "rm", f"{below}{names[0]}").returncode == 0
-    done = run("job", "resume", job, "--store", "jobs", "--workers", "1")
-    assert done.returncode == 1 and "has 7 of 8 blobs that were to be uploaded" in done.stderr, done.stderr
+    for name in names[:3]:
+        assert run("store", "rm", f"{below}{name}").returncode == 0
+    resume = ["job", "resume", job, "--store", "jobs", "--workers", "1"]
+    done = run(*resume, env={**os.environ, "XDG_STATE_HOME": f"{os.getcwd()}/other"})
+    assert done.returncode == 1 and "lacks 3 blobs that were to be uploaded" in done.stderr, done.stderr
+    os.rename(trees, "moved")
+    done = run(*resume)
+    assert done.returncode == 1 and "trees" in done.stderr, done.stderr
+    os.rename("moved", trees)
+    done = run(*resume)
+    assert done.returncode == 0, done.stderr
+    same("whole", "out")
 
 
 @apart.test
@@ -455,7 +690,7 @@ def workers_on_azure_may_be_killed():
     if is_sanitized(SHOAL):
         raise apart.Skipped("nothing else would be found than without a sanitizer")
     trees = photographs(40)
-    usual = ["--size", "128x128", "--shards", 20, "--huffman", "best"]
+    usual = ["--size", "400x400", "--shards", 20, "--huffman", "best"]
     pack(trees, *usual, "one")
     with azurite.Server(".", "plain") as server:
         server.wait()
@@ -466,12 +701,22 @@ def workers_on_azure_may_be_killed():
                  "az://devstoreaccount1/box/packed", "--workers", "8", "--store", "az://devstoreaccount1/box/jobs",
                  "--lease", "2"]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_until(lambda: len(children(process.pid)) >= 8 or process.poll() is not None, SECONDS, "workers are there")
-        for pid in children(process.pid)[:3]:
+
+        def shards_put():
+            return run("store", "ls", "-r", "az://devstoreaccount1/box/jobs/").stdout.count(".tfrec")
+
+        wait_until(lambda: shards_put() >= 2 or process.poll() is not None, SECONDS, "two shards are there")
+        workers = children(process.pid)
+        for pid in workers[:3]:
             os.kill(pid, signal.SIGKILL)
+        assert len(workers) == 8 and shards_put() < 20, "no worker was killed in the middle"
         out, err = process.communicate(timeout=SECONDS)
         assert process.returncode == 0, err
         assert run("store", "get", "-r", "az://devstoreaccount1/box/packed", "got").returncode == 0
+        done = run("data", "speed", "az://devstoreaccount1/box/packed", "az://devstoreaccount1/box/photos/trees",
+                   "--batch-sizes", "3", "--batches", "2", "--repeat", "1", "--json")
+        told = json.loads(done.stdout)["sources"]
+        assert [(source["kind"], source["files"]) for source in told] == [("tfrecord", 20), ("images", 40)], done
     same("one", "got")
 
 

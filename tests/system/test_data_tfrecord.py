@@ -6,6 +6,7 @@
 Records are written by protobuf, by npm's tfrecord where it is installed, by TensorFlow (the shared vectors) and by
 `shoal data pack`; pictures by Pillow.  What is expected is computed by numpy.
 """
+import filecmp
 import gzip
 import io
 import json
@@ -16,6 +17,7 @@ import subprocess
 import sys
 
 import apart
+import mpi
 import peers
 
 try:
@@ -258,6 +260,50 @@ def damage_is_told():
     refused("s.tfrec", "record 2", "9 x 8 pixels, and that of record 1 has 8 x 9")
     pathlib.Path("s.tfrec").write_bytes(record(image=one) + record(image=one[:-30]))
     refused("s.tfrec", "s.tfrec: record 2, byte")
+
+
+@apart.test
+def damaged_records_can_be_left_out():
+    """Learners find what they find in the others, here, on workers and on ranks, and a line says what is missing."""
+    random = np.random.default_rng(7)
+    rows = [record(x=list(map(float, row))) for row in random.standard_normal((60, 3))]
+    size = len(rows[0])
+
+    def turned(frame, at):
+        return frame[:at] + bytes([frame[at] ^ 255]) + frame[at + 1:]
+
+    broken = [turned(row, 20) if i in (0, 7, 8, 30, 41) else row for i, row in enumerate(rows)]
+    broken[50] = turned(broken[50], 2)  # of its length
+    pathlib.Path("b.tfrec").write_bytes(b"".join(broken))
+    pathlib.Path("g.tfrec").write_bytes(b"".join(rows[i] for i in range(50) if i not in (0, 7, 8, 30, 41)))
+    says = (f"shoal: b.tfrec: 6 broken records were left out: record 1, byte 0: it is damaged: its bytes have another "
+            f"checksum; record 8, byte {7 * size}: it is damaged: its bytes have another checksum; record 9, byte "
+            f"{8 * size}: it is damaged: its bytes have another checksum; and 2 more; record 51, byte {50 * size}: its "
+            f"length has another checksum, so neither it nor what follows can be read\n")
+    refused("b.tfrec", "b.tfrec: record 51, byte")
+    for verb, out in (("info", b"rows      45; 6 broken records left out\n"), ("head", b"\t")):
+        done = run("data", verb, "b.tfrec", "--skip-broken")
+        assert done.returncode == 0 and out in done.stdout and done.stderr.decode() == says, done
+    assert info("b.tfrec", "--skip-broken")["records_skipped"] == 6
+    assert np.array_equal(convert("b.tfrec", "--skip-broken"), convert("g.tfrec"))
+    assert run("data", "shuffle", "b.tfrec", "s.npy", "--skip-broken").stderr.decode() == says
+    usual = ["-k", 3, "--seed", 1]
+    assert run("kmeans", "g.tfrec", *usual, "--model", "g.safetensors").returncode == 0
+    for number, more in enumerate(([], ["--threads", 1], ["--workers", 2])):
+        done = run("kmeans", "b.tfrec", *usual, *more, "--skip-broken", "--centres", f"{number}.npy")
+        assert done.returncode == 0 and says in done.stderr.decode() and b"6 broken records" in done.stdout, done
+        assert run("kmeans", "g.tfrec", *usual, "--centres", "g.npy", "--force").returncode == 0
+        assert filecmp.cmp(f"{number}.npy", "g.npy", shallow=False), number
+    for kind in mpi.KINDS:
+        done = mpi.run(kind, 3, "kmeans", "b.tfrec", *usual, "--skip-broken", "--centres", f"{kind}.npy")
+        assert done.code == 0 and done.err.count("broken records") == 1, done
+        assert filecmp.cmp(f"{kind}.npy", "g.npy", shallow=False), kind
+    done = run("plan", "kmeans", "b.tfrec", "-k", 3, "--skip-broken", "--workers", "none")  # before it measures
+    assert b"unknown option" not in done.stderr and b"damaged" not in done.stderr, done
+    done = run("predict", "g.safetensors", "b.tfrec", "--skip-broken", "--labels", "l.npy")
+    assert done.returncode == 0 and says in done.stderr.decode() and len(np.load("l.npy")) == 45, done
+    pathlib.Path("x.csv").write_text("1,2\n")
+    refused("x.csv", "--skip-broken is for TFRecord, and this is text", options=["--skip-broken"])
 
 
 apart.main(at_once=2)

@@ -16,7 +16,7 @@ import time
 
 import far_jobs
 import hosts
-from gradient_work import LEARNERS, make_data
+from gradient_work import LEARNERS, make_data, rounds
 from processes import command, wait_until
 
 SHOAL = os.path.abspath(sys.argv[1])
@@ -41,7 +41,7 @@ def rounds_done(folder):
 
 def agrees(folder, learner, far, happens=None):
     """Has a job done by three workers on two hosts, to which something may happen on the way."""
-    work = [*LEARNERS[learner], *(["--iterations", 600] if happens else [])]
+    work = [*LEARNERS[learner], *(rounds(learner, 600) if happens else [])]
     run(folder, learner, *work, "--model", "expected.safetensors", "--quiet", "--force", "--threads", 1)
     job = start(folder, learner, *work, "--model", "found.safetensors", "--quiet", "--force", "--store", "st",
                 "--workers",
@@ -69,8 +69,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="shoal-gradient-") as folder, hosts.Hosts(folder, 2) as far:
         make_data(folder, lambda *words: run(folder, *words))
         far_jobs.bring_program(SHOAL, far)
-        for learner, happens in (("autoencoder", None), ("logistic", None), ("autoencoder",
-                                                                             lambda: kill_workers(far[2]))):
+        some_die = lambda: kill_workers(far[2])
+        for learner, happens in (("autoencoder", None), ("logistic", None), ("train", None), ("autoencoder", some_die),
+                                 ("train", some_die)):
             began = time.monotonic()
             agrees(folder, learner, far, happens)
             print(f"{learner}{', whose workers are killed' if happens else ''}: {time.monotonic() - began:.1f} s",

@@ -20,7 +20,7 @@ import sys
 
 import apart
 import azurite
-from gradient_work import LEARNERS, make_data
+from gradient_work import LEARNERS, make_data, rounds
 from processes import is_sanitized, wait_until
 
 SHOAL = os.path.abspath(sys.argv[1])
@@ -131,6 +131,11 @@ def logistic_on_all_engines():
 
 
 @apart.test
+def nets_on_all_engines():
+    agree_on_all_engines("train")
+
+
+@apart.test
 def workers_that_meet_at_a_server():
     if azurite.PROGRAM is None:
         raise apart.Skipped("Azurite is not installed (./dev deps test)")
@@ -140,7 +145,7 @@ def workers_that_meet_at_a_server():
         run("store", "put", "--create", "--quiet", "-", f"{store}/first", env=env)
         for learner in LEARNERS:
             make_data(".", run)
-            few = ["--iterations", 6]
+            few = rounds(learner, 6)
             run(learner, *LEARNERS[learner], *few, "--model", "expected.safetensors", "--quiet", "--force", "--threads",
                 1)
             learn(learner, *few, "--store", store, "--workers", "local:2", "--job", learner, env=env)
@@ -214,8 +219,9 @@ def damaged_history_is_computed_again():
 
 
 @apart.test
-def history_of_the_other_learner():
+def history_of_the_other_learners():
     harm_what_is_kept("logistic", ["the oldest is lost", "the newest is damaged"])
+    harm_what_is_kept("train", ["the newest is lost"])
 
 
 @apart.test

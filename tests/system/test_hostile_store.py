@@ -55,6 +55,8 @@ JOBS = {  # that are submitted as anyone would
     "random": ["kmeans", "rows.csv", *KMEANS, "--init", "random", "--weights", "weights.csv"],
     "given": ["kmeans", "rows.csv", *KMEANS, "--init", "given.csv"],
     "several": ["kmeans", "rows.csv", "-k", "2,3", "--iterations", "2", "--sample", "40"],
+    "batches": ["kmeans", "rows.csv", *KMEANS, "--batch", "40", "--runs", "2", "--reassignment-ratio", "0.9",
+                "--max-no-improvement", "0"],
     "wide": ["kmeans", "wide.csv", *KMEANS, "--init", "random", "--empty", "split"],
     "binary": ["logistic", "binary.csv", *STEPS],
     "softmax": ["logistic", "three.csv", *STEPS, "--weights", "weights.csv"],

@@ -23,7 +23,7 @@ def make_store(shoal, folder):
         print("SKIPPED: Azurite is not installed (./dev deps test)")
         yield None
         return
-    work = [f"{folder}/rows.csv", "-k", "20", "--init", "random", "--iterations", "20", "--tolerance", "0"]
+    work = [f"{folder}/rows.csv", "-k", "20", "--init", "random", "--iterations", "40", "--tolerance", "0"]
     with azurite.Server(folder, "azurite") as server:
         made = chaos.Chaos(shoal, folder, f"az://{azurite.ACCOUNT}/chaos", server.variables(), work, server)
         made.run("data", "convert", "gen:uniform?rows=8000&cols=8&seed=6", work[0])

@@ -190,6 +190,9 @@ def modules_and_programs():
     mpi.Work("run", f"{EXAMPLES}/logistic.c", "xy.npy", "--params", '{"rate": 1, "rounds": 20}', "--grain", 100,
              files={**out, "--trace": "t.jsonl"}).agrees(another(1), 3)
     command = f"{sys.executable} {EXAMPLES}/sum.py"
+    for kind in mpi.KINDS:  # rounds that are batches, from strata that ranks share
+        work = mpi.Work("run", f"{EXAMPLES}/sgd.c", "xy.npy", "--params", '{"batch": 50}', "--grain", 40, files=out)
+        any_number_of_ranks(kind, (1, 2, 3, 4), work)
     mpi.Work("run", "--exec", command, "x.npy", "--grain", 300, "--threads", 1, files=out).agrees(another(0), 2)
     with open("double.py", "w", encoding="ascii") as file:
         example = open(f"{EXAMPLES}/sum.py", encoding="utf-8").read()

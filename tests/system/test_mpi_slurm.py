@@ -31,10 +31,11 @@ AUTOENCODER_FILES = {"--model": "m.safetensors", "--features": "f.npy"}
 
 
 def start(cluster, kind, ranks, *words, program=(f"{SHARED}/bin/shoal",)):
-    """`kind` None: without --mpi.  Slurm itself ends the others of a rank that was killed only when it is told to."""
-    how = [f"--mpi={PLAIN[kind]}"] if kind else []
+    """`kind` None: without --mpi.  Slurm itself ends the others of a rank that was killed only when it is told to; of
+    tasks that do not know each other it would end those that have not said no yet."""
+    how = ["--kill-on-bad-exit=1", f"--mpi={PLAIN[kind]}"] if kind else ["--kill-on-bad-exit=0"]
     return mpi.Job([
-        "srun", "--quiet", "--kill-on-bad-exit=1", "-N",
+        "srun", "--quiet", "-N",
         min(ranks, 2), "-n", ranks, *how, *program, *words
     ], env={**cluster.variables(), "TMPDIR": "/tmp"})
 

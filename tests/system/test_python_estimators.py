@@ -22,10 +22,11 @@ from scripts import check, folder, main, program, raises, random_rows, root, run
 
 import numpy as np
 import shoal
-from shoal import Autoencoder, GaussianNB, KMeans, LogisticRegression, _estimator, _validate
+from shoal import (Autoencoder, GaussianNB, KMeans, LogisticRegression, MiniBatchKMeans, NetClassifier, _estimator,
+                   _validate)
 
 os.chdir(folder)
-ESTIMATORS = [KMeans(), LogisticRegression(), GaussianNB(), Autoencoder()]
+ESTIMATORS = [KMeans(), MiniBatchKMeans(), LogisticRegression(), GaussianNB(), Autoencoder(), NetClassifier()]
 
 X = random_rows(300, 4, seed=1)
 NUMBERS = (X[:, 0] > X[:, 1]).astype(int) + 2 * (X[:, 2] > 9)
@@ -152,11 +153,78 @@ def test_beside_sklearn():
 # ---- the program's models --------------------------------------------------------------------------------------------
 
 
+def test_batches():
+    """What MiniBatchKMeans has beside KMeans."""
+    model = MiniBatchKMeans(5, batch_size=40, random_state=7, max_iter=3, max_no_improvement=None,
+                            n_init=1).fit(X)
+    check("batches: steps and passes", (model.n_steps_, model.n_iter_) == (24, 3), (model.n_steps_, model.n_iter_))
+    check("batches: labels", (model.labels_ == model.predict(X)).all())
+    check("batches: the labels are left out",
+          not hasattr(MiniBatchKMeans(2, compute_labels=False, random_state=0).fit(X), "labels_"))
+    model.save("batches.safetensors")
+    again = shoal.load("batches.safetensors")
+    check("batches: loaded", type(again) is MiniBatchKMeans and again.get_params() == model.get_params(), again)
+    given = [MiniBatchKMeans(3, init=X[:3], batch_size=50, random_state=s).fit(X).cluster_centers_ for s in (0, 0, 1)]
+    check("batches: those of given centres are drawn", (given[0] == given[1]).all() and (given[0] != given[2]).any())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        MiniBatchKMeans(9, init_size=4, random_state=0).fit(X)
+    check("batches: a small sample", [str(w.message) for w in caught] == [
+        "init_size=4 is less than n_clusters=9: 27 is used"], [str(w.message) for w in caught])
+    for name, value, pattern in [("batch_size", 0, "^batch_size must be at least 1, not 0$"),
+                                 ("max_no_improvement", 0, "^max_no_improvement must be at least 1, not 0$"),
+                                 ("reassignment_ratio", 1.5, "^reassignment_ratio must be a finite number that is at"),
+                                 ("compute_labels", 1, "^compute_labels must be True or False, not 1$"),
+                                 ("init_size", 0, "^init_size must be at least 1, not 0$"),
+                                 ("max_iter", 0, "^max_iter must be at least 1, not 0$")]:
+        raises(f"batches: {name}", ValueError, pattern, lambda: MiniBatchKMeans(2, **{name: value}).fit(X))
+    raises("batches: options", ValueError, "^options has 'batch', which a parameter of MiniBatchKMeans or fit says",
+           lambda: MiniBatchKMeans(2, options={"batch": 3}).fit(X))
+    KMeans(2, random_state=0).fit(X).save("all.safetensors")
+    raises("batches: a model without", ValueError, "^this model was not found by batches: shoal.KMeans loads it$",
+           lambda: MiniBatchKMeans.load("all.safetensors"))
+
+
+def test_partial_fit():
+    """Rows that come bit by bit: each centre is the mean of all that it has been nearest to, as numpy finds it."""
+    parts = [random_rows(70, 3, seed=s) for s in range(4)] + [random_rows(3, 3, seed=9)]  # fewer rows than clusters
+    model = MiniBatchKMeans(4, init=parts[0][:4], random_state=1, reassignment_ratio=0.0)
+    centres, seen = parts[0][:4].copy(), np.zeros(4)
+    for part in parts:
+        label = ((part[:, None] - centres)**2).sum(2).argmin(1)
+        for j in np.unique(label):
+            mine = part[label == j]
+            centres[j] = (seen[j] * centres[j] + mine.sum(0)) / (seen[j] + len(mine))
+            seen[j] += len(mine)
+        model.partial_fit(part)
+    check("partial_fit: means", np.allclose(model.cluster_centers_, centres, rtol=1e-12), model.cluster_centers_)
+    check("partial_fit: steps and labels", model.n_steps_ == 5 and len(model.labels_) == 3, model.n_steps_)
+    model.save("parts.safetensors")
+    again = shoal.load("parts.safetensors").set_params(reassignment_ratio=0.0).partial_fit(parts[1])
+    check("partial_fit: goes on from a file",
+          (again.cluster_centers_ == model.partial_fit(parts[1]).cluster_centers_).all())
+    heavy, twice = [MiniBatchKMeans(4, init=parts[0][:4]) for _ in range(2)]
+    heavy.partial_fit(parts[0], sample_weight=np.full(70, 2.0)).partial_fit(parts[1])
+    twice.partial_fit(np.repeat(parts[0], 2, axis=0)).partial_fit(parts[1])
+    check("partial_fit: weights", np.allclose(heavy.cluster_centers_, twice.cluster_centers_, rtol=1e-12))
+    starved = MiniBatchKMeans(4, init=np.vstack([parts[0][:3], [[1e6] * 3]]), random_state=0)
+    starved.partial_fit(parts[0]).partial_fit(parts[1])
+    check("partial_fit: a centre without rows moves", np.abs(starved.cluster_centers_).max() < 1e3)
+    found = MiniBatchKMeans(3, random_state=0).partial_fit(parts[0])
+    check("partial_fit: first centres", len(np.unique(found.labels_)) == 3 and found.n_steps_ == 1)
+    raises("partial_fit: other columns", ValueError, "^X has 4 features, but MiniBatchKMeans is expecting 3",
+           lambda: found.partial_fit(X))
+
+
 def test_models_are_the_programs():
     rows, weights, target = ["x.npy"], ["--weights", "w.npy"], ["--target", "y.npy"]
     cases = [
         ("kmeans", KMeans(5, random_state=7, metric="cosine"), ["-k", 5, "--seed", 7, "--metric", "cosine"], [], {}),
         ("kmeans", KMeans(5, random_state=7), ["-k", 5, "--seed", 7], weights, {"sample_weight": WEIGHTS}),
+        ("kmeans", MiniBatchKMeans(5, batch_size=40, random_state=7, n_init=3, init_size=90, max_no_improvement=None,
+                                   max_iter=4, tol=1e-4, reassignment_ratio=0.2),
+         ["-k", 5, "--batch", 40, "--seed", 7, "--runs", 3, "--init-size", 90, "--max-no-improvement", 0,
+          "--iterations", 4, "--reassignment-ratio", 0.2, "--init", "kmeans++"], weights, {"sample_weight": WEIGHTS}),
         ("logistic", LogisticRegression("elasticnet", l1_ratio=0.25, C=0.5), ["--l1", 0.5, "--l2", 1.5],
          target + weights, {"y": NUMBERS, "sample_weight": WEIGHTS}),
         ("logistic", LogisticRegression(options={"standardise": True}), ["--standardise"], target, {"y": NUMBERS}),
@@ -165,6 +233,12 @@ def test_models_are_the_programs():
         ("autoencoder", Autoencoder(3, random_state=4, max_iter=20, tied=True, precision="float32"),
          ["--hidden", 3, "--seed", 4, "--iterations", 20, "--tied", "--rescale", "auto", "--precision", "float32"], [],
          {}),
+        ("train", NetClassifier("dense 9 tanh; dense 4 softmax", epochs=3, batch_size=16, optimizer="adam", l2=0.01,
+                                learning_rate=0.01, schedule="constant", validation_fraction=0.25, n_iter_no_change=2,
+                                random_state=6),
+         ["--net", "dense 9 tanh; dense 4 softmax", "--epochs", 3, "--batch", 16, "--optimiser", "adam", "--l2", 0.01,
+          "--rate", 0.01, "--schedule", "constant", "--validation", 0.25, "--early-stop", 2, "--seed", 6], target,
+         {"y": NUMBERS}),
     ]
     warnings.simplefilter("ignore")  # twenty iterations are few
     for verb, estimator, options, more, given in cases:
@@ -179,6 +253,39 @@ def test_models_are_the_programs():
         theirs = programs_model(verb, "trees.csv", "--target", "kind")
         for target in ("kind", None, 5, -1):
             check(f"{verb}: y={target!r}", model_of(kind().fit("trees.csv", target)) == theirs)
+
+
+def test_images():
+    """Images have a shape, which a net keeps and asks for; its weights have the names of PyTorch's."""
+    random = np.random.default_rng(4)
+    y = random.integers(0, 3, 300)
+    images = random.integers(0, 60, (300, 8, 6, 3)).astype(np.uint8)
+    images[np.arange(300), y * 2 + 1, :, y] += 150
+    np.save("images.npy", images)
+    np.save("kinds.npy", y)
+    net = NetClassifier("conv 5 3x3 relu; pool 2", epochs=6, batch_size=32, validation_fraction=0.2, random_state=1,
+                        augment="flip")
+    net.fit(images, y)
+    programs_model("train", "images.npy", "--target", "kinds.npy", "--net",
+                            "conv 5 3x3 relu; pool 2; dense 3 softmax", "--epochs", 6, "--batch", 32, "--validation",
+                            0.2, "--seed", 1, "--augment", "flip")
+    state, mine = net.state_dict(), NetClassifier.load("theirs.safetensors")
+    check("images: the program's weights", all((mine.state_dict()[name] == state[name]).all() for name in state))
+    check("images: attributes", net.input_shape_ == (8, 6, 3) and net.n_features_in_ == 144 and net.n_iter_ == 6 and
+          net.history_["validation_accuracy"][net.best_iter_ - 1] > 0.9 and len(net.loss_curve_) == 6 and
+          set(state) == {"0.weight", "0.bias", "4.weight", "4.bias"} and state["0.weight"].shape == (5, 3, 3, 3))
+    check("images: or rows, or a file", (net.predict(images) == net.predict(images.reshape(300, -1))).all() and
+          (net.predict("images.npy") == net.predict(images)).all() and mine.score(images, y) > 0.9)
+    net.save("net.safetensors")
+    again = shoal.load("net.safetensors")
+    check("images: a model that was loaded", again.predict_proba(images).tobytes() ==
+          net.predict_proba(images).tobytes() and again.net == "conv 5 3x3 relu; pool 2; dense 3 softmax" and
+          again.augment == "flip" and again.learning_rate is None and again.n_iter_no_change is None,
+          again.get_params())
+    grey = NetClassifier("dense 5", epochs=1, random_state=0).fit(images[..., 0], y)
+    check("grey images", grey.input_shape_ == (8, 6) and len(grey.predict(images[..., :1])) == 300)
+    raises("images of another shape", ValueError, r"^X has rows of shape \(6, 8, 3\), but NetClassifier was fitted "
+           r"with \(8, 6, 3\)$", lambda: net.predict(images.transpose(0, 2, 1, 3)))
 
 
 def test_files():
@@ -223,6 +330,8 @@ def test_save_and_load():
     fitted = [KMeans(3, random_state=5, tol=0.5, n_init=2).fit(X),
               LogisticRegression("elasticnet", l1_ratio=0.5, C=2.0, fit_intercept=False).fit(X, WORDS),
               LogisticRegression(None, max_iter=3000).fit(X, NUMBERS > 1), GaussianNB(priors="uniform").fit(X, NUMBERS),
+              NetClassifier("dense 3 relu; dense 4 softmax", random_state=3,
+                            validation_fraction=0.1).fit(Frame(X, NAMES), WORDS),
               Autoencoder(3, random_state=0, activation="tanh", output="linear", rescale="none",
                           tol=0.01).fit(Frame(X, NAMES))]
     for estimator in fitted:
@@ -279,7 +388,7 @@ def test_pickles_of_other_versions():
 def test_examples():
     """What docstrings and docs/python.md show is so."""
     counts = {name: doctest.testmod(importlib.import_module(f"shoal.{name}"))
-              for name in ("autoencoder", "bayes", "choose", "kmeans", "logistic", "models")}
+              for name in ("autoencoder", "bayes", "choose", "executor", "kmeans", "logistic", "models")}
     for name, (failed, tried) in counts.items():
         check(f"examples of shoal.{name}", tried > 0 and failed == 0, (failed, tried))
     text = (root / "docs" / "python.md").read_text().replace("\n```", "\n\n```")  # which ends what an example prints
@@ -609,6 +718,15 @@ def test_refused():
         ("a label with a NUL", ValueError, r"^y has the label 'a\\x00b'; words must be UTF-8 and have no NUL$",
          lambda: GaussianNB().fit(X, np.array(["a\0b", "a\0c"] * 150, dtype=object))),
         ("workers", ValueError, "'lokal:2' is not one of N, local:N, ", lambda: KMeans(workers="lokal:2").fit(X)),
+        ("a net without an end", ValueError, "^net must end with a softmax where y is not in memory",
+         lambda: NetClassifier("dense 4").fit("trees.csv", "kind")),
+        ("a wrong net", ValueError, "^net, layer 1, 'dans 4': ", lambda: NetClassifier("dans 4").fit(X, NUMBERS)),
+        ("no text", ValueError, r"^net must be a text such as 'dense 100 relu', not \[100\]$",
+         lambda: NetClassifier([100]).fit(X, NUMBERS)),
+        ("learning_rate", ValueError, "^learning_rate must be a finite number", lambda: NetClassifier(
+            learning_rate=-1).fit(X, NUMBERS)),
+        ("n_iter_no_change", ValueError, "^n_iter_no_change needs validation_fraction", lambda: NetClassifier(
+            n_iter_no_change=2).fit(X, NUMBERS)),
         ("penalty", ValueError, "^penalty must be one of 'l2', 'l1', 'elasticnet', None, not 'l3'$",
          lambda: LogisticRegression("l3").fit(X, NUMBERS)),
         ("C", ValueError, "^C must be a finite number above 0, not 0$",

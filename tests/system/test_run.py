@@ -581,12 +581,12 @@ def a_command_ends_with_the_first_signal(folder):
     [kept] = os.listdir(folder("tmp"))
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            process = folder.start("run", "--exec", "touch going; exec sleep 1000", "d.npy")
-            waits_for("a command that runs", lambda: os.path.exists(folder("going")))
+            going = f"going-{number}"  # of its own: each thread's command makes it, also late
+            process = folder.start("run", "--exec", f"touch {going}; exec sleep 1000", "d.npy")
+            waits_for("a command that runs", lambda: os.path.exists(folder(going)))
             process.send_signal(number)
             _, err = process.communicate(timeout=SECONDS)
             assert process.returncode == -number and not err, (process.returncode, err)
-            os.remove(folder("going"))
             assert len(os.listdir(folder("tmp"))) == (2 if number == signal.SIGKILL else 1), os.listdir(folder("tmp"))
         folder.succeeds("run", "--exec", "cat", "--collect", "d.npy", "-q", "-o", "x.npy")
         assert os.listdir(folder("tmp")) == [kept], "of those that live nothing is removed"

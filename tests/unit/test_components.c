@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/random.h"
-#include "data/eigen.h"
+#include "data/image/eigen.h"
 #include "run/components.h"
 
 typedef struct crew_here {

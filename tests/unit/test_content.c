@@ -5,9 +5,9 @@
 
 #include "base/memory.h"
 #include "data/array.h"
-#include "data/content.h"
-#include "data/picture.h"
-#include "data/safetensors.h"
+#include "data/table/content.h"
+#include "data/image/picture.h"
+#include "data/format/safetensors.h"
 
 static const char *const cat[] = {"cat", "a dog"};
 static const data_content labels = {.kind = DATA_CONTENT_ARRAY, .type = "int32", .rank = 1, .columns = 1},

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -24,6 +25,7 @@
 #include "learn/bayes/bayes_internal.h"
 #include "learn/module.h"
 #include "learn/partial.h"
+#include "learn/pick.h"
 #include "learn/wire.h"
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
@@ -119,6 +121,48 @@ static void weigh(measured *found, const shoal_round *round, const shoal_partial
         phase->kept = (double)round->kept[round->keeps - 1]->bytes;
 }
 
+/* What a map is given, and what it may write to. */
+typedef struct mapping {
+    const shoal_algorithm *of;
+    const shoal_round *round;
+    const void *prepared;
+    const shoal_scratch *scratch;
+    shoal_partial *partial;
+} mapping;
+
+/* The rows of a batch, in groups as an engine gathers them. */
+static void map_batch(const mapping *job, const shoal_shape *shape, const double *values, const double *weights)
+{
+    const shoal_pick *pick = &job->round->layout.pick;
+    double *gathered = calloc((size_t)(pick->group * shape->columns), sizeof *gathered);
+    double *weight = calloc((size_t)pick->group, sizeof *weight);
+    int64_t *row = calloc((size_t)pick->group, sizeof *row);
+    for (int64_t s = 0; s < shape->strata; s++) {
+        const learn_stratum of = learn_stratum_at(shape, s);
+        const learn_places places = learn_pick_places(pick, shape, &of);
+        const learn_order order = learn_order_of(pick->key, s, of.drawn);
+        for (int64_t from = 0; from < places.count; from += pick->group) {
+            const int64_t rows = places.count - from < pick->group ? places.count - from : pick->group;
+            for (int64_t i = 0; i < rows; i++) {
+                row[i] = of.first + learn_order_row(&order, places.from + from + i);
+                memcpy(gathered + i * shape->columns, values + row[i] * shape->columns,
+                       (size_t)shape->columns * sizeof *gathered);
+                weight[i] = weights ? weights[row[i]] : 0;
+            }
+            const shoal_grain grain = {.shape = shape,
+                                       .first_row = -1,
+                                       .rows = rows,
+                                       .row = row,
+                                       .values = gathered,
+                                       .weights = weights ? weight : NULL};
+            assert_int_equal(job->of->map(job->partial, job->round, job->prepared, &grain, job->scratch), SHOAL_OK);
+        }
+    }
+    free(gathered);
+    free(weight);
+    free(row);
+}
+
 /* The grains of one round into a fresh partial; the memo is lost each time. */
 static shoal_partial *map_all(const shoal_algorithm *of, void **prepared, const shoal_round *round,
                               const shoal_shape *shape, const double *values, const double *weights)
@@ -134,7 +178,9 @@ static shoal_partial *map_all(const shoal_algorithm *of, void **prepared, const 
     assert_int_equal(base_alloc(&scratch.memory, scratch.bytes + 1, 1, "scratch"), SHOAL_OK);
     assert_int_equal(base_alloc(&memo, (size_t)shape->rows_per_grain, round->layout.memo_row_bytes + 1, "memo"),
                      SHOAL_OK);
-    for (int64_t i = 0; i < shape->grains; i++) {
+    if (round->layout.pick.count > 0)
+        map_batch(&(mapping){of, round, *prepared, &scratch, partial}, shape, values, weights);
+    for (int64_t i = 0; i < shape->grains && round->layout.pick.count == 0; i++) {
         int64_t first = i * shape->rows_per_grain, left = shape->rows - first;
         shoal_grain grain = {.shape = shape,
                              .index = i,
@@ -265,6 +311,9 @@ static void expect(const known *about)
         for (int64_t i = 0; i < about->rows; i++)
             weights[i] = 1 + (double)(i % 3);
     }
+    if (about->of->strata)
+        assert_int_equal(about->of->strata(about->config, &shape), SHOAL_OK);
+    shape.strata = shape.strata < shape.grains ? shape.strata : shape.grains;
     measured found = {0};
     run_by_hand(&found, about->of, about->config, &shape, values, weights);
     expect_report(about, &found, &shape, values, weights);
@@ -341,6 +390,21 @@ static void test_kmeans_runs(void **state)
 }
 
 /* Rounds of "run" are bounded, and all others as told, when runs end by themselves. */
+/* Batches that end neither for want of improvement nor to refill a cluster: those come on top. */
+static void test_kmeans_batches(void **state)
+{
+    (void)state;
+    shoal_kmeans_config batches = usual, several = with_start("random", 9, 3), scattered = with_start("auto", 9, 2);
+    batches.batch = several.batch = scattered.batch = 128;
+    scattered.init_size = 500;
+    expect(&(known){"batches", &shoal_kmeans, &batches, 900, 20, .run = EXACTLY});
+    expect(&(known){"weighted batches", &shoal_kmeans, &batches, 900, 20, .weighted = true, .run = EXACTLY});
+    expect(&(known){"batches, random", &shoal_kmeans, &several, 900, 20, .run = EXACTLY});
+    expect(&(known){"batches, two samples", &shoal_kmeans, &scattered, 2000, 20, .run = EXACTLY});
+    batches.batch = 10000;
+    expect(&(known){"batches of all", &shoal_kmeans, &batches, 900, 20, .run = EXACTLY});
+}
+
 static void test_kmeans_converges(void **state)
 {
     shoal_kmeans_config config = with_start("kmeans++", 3, 2);
@@ -349,7 +413,7 @@ static void test_kmeans_converges(void **state)
     config.tolerance = 1e-3;
     known about = {"converges", &shoal_kmeans, &config, 300, 2, .run = AT_MOST};
     double *values = make_values(about.rows, about.columns, 0);
-    shoal_shape shape = {300, 2, SHOAL_FLOAT64, false, 96, 4};
+    shoal_shape shape = {.rows = 300, .columns = 2, .type = SHOAL_FLOAT64, .rows_per_grain = 96, .grains = 4};
     measured found = {0};
     run_by_hand(&found, about.of, about.config, &shape, values, NULL);
     shoal_cost cost = {0};
@@ -502,12 +566,19 @@ static void test_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kmeans_seeding),    cmocka_unit_test(test_kmeans_given),
-        cmocka_unit_test(test_kmeans_runs),       cmocka_unit_test(test_kmeans_converges),
-        cmocka_unit_test(test_kmeans_operations), cmocka_unit_test(test_kmeans_predict),
-        cmocka_unit_test(test_kmeans_refuses),    cmocka_unit_test(test_logistic),
-        cmocka_unit_test(test_logistic_start),    cmocka_unit_test(test_bayes),
-        cmocka_unit_test(test_autoencoder),       cmocka_unit_test(test_features),
+        cmocka_unit_test(test_kmeans_seeding),
+        cmocka_unit_test(test_kmeans_given),
+        cmocka_unit_test(test_kmeans_runs),
+        cmocka_unit_test(test_kmeans_batches),
+        cmocka_unit_test(test_kmeans_converges),
+        cmocka_unit_test(test_kmeans_operations),
+        cmocka_unit_test(test_kmeans_predict),
+        cmocka_unit_test(test_kmeans_refuses),
+        cmocka_unit_test(test_logistic),
+        cmocka_unit_test(test_logistic_start),
+        cmocka_unit_test(test_bayes),
+        cmocka_unit_test(test_autoencoder),
+        cmocka_unit_test(test_features),
         cmocka_unit_test(test_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,8 @@
 #include <float.h>
 #include <math.h>
 
-#include "data/data_missing.h"
-#include "data/exact_mean.h"
+#include "data/table/data_missing.h"
+#include "data/image/exact_mean.h"
 
 static const char table[] = "a,b,c\n1,2,3\n,NA,3\n4,5,?\nn/a,null,7\n";
 

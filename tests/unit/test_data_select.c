@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "data/data_lend.h"
 #include "data/data_place.h"
-#include "data/data_select.h"
+#include "data/table/data_select.h"
 
 #define COLUMNS(...) (const int64_t[]){__VA_ARGS__}, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)
 

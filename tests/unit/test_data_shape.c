@@ -4,8 +4,8 @@
 
 #include "base/memory.h"
 #include "data/data_lend.h"
-#include "data/data_select.h"
-#include "data/picture_shape.h"
+#include "data/table/data_select.h"
+#include "data/image/picture_shape.h"
 
 /* Values of bytes in an array of these dimensions. */
 static const char *write_array(const char *name, int rank, const int64_t *shape)

@@ -1,9 +1,9 @@
-/* src/data/data_table.c: rows of text are taken apart as the reader of numbers does it, whatever ends their lines, and
- * what is not a table is reported by line. */
+/* src/data/table/data_table.c: rows of text are taken apart as the reader of numbers does it, whatever ends their
+ * lines, and what is not a table is reported by line. */
 #include "data_support.h"
 
 #include "base/memory.h"
-#include "data/data_table.h"
+#include "data/table/data_table.h"
 
 /* Rows as "a|b|c;d|e|f;", or the sentence that came instead. */
 static const char *rows_of(const char *text, size_t length)

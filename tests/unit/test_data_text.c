@@ -1,7 +1,7 @@
 /* Text files: delimiters, headers, quotes, line ends, columns left out, and the message for each wrong file. */
 #include "data_support.h"
 
-#include "data/data_select.h"
+#include "data/table/data_select.h"
 
 #include <math.h>
 

@@ -239,12 +239,107 @@ static void test_wrong_frames(void **state)
     refuse(file_path("f.gz"), SHOAL_INVALID, "of what was decompressed: the file is cut off");
 }
 
+/* Rows, and the line about what was left out after the name of the file. */
+static shoal_data *open_skipping(const char *path, int64_t rows, int64_t skipped, const char *line)
+{
+    shoal_data *data = open_with(path, &(shoal_data_options){.skip_broken = true});
+    assert_int_equal(shoal_data_rows(data), rows);
+    assert_int_equal(shoal_data_skipped(data), skipped);
+    const char *text = shoal_data_skipped_text(data);
+    if (line)
+        assert_string_equal(text + strlen(path) + 2, line);
+    else
+        assert_null(text);
+    return data;
+}
+
+static void refuse_skipping(const char *path, int expected, const char *words)
+{
+    shoal_data *data = NULL;
+    assert_int_equal(shoal_data_open(&data, path, &(shoal_data_options){.skip_broken = true}), expected);
+    assert_non_null(strstr(shoal_error(), words));
+    assert_null(data);
+}
+
+/* A frame whose bytes, or with `length` whose length, have another checksum. */
+static blob damaged(blob frame, bool length)
+{
+    base_writer out = {0};
+    base_write_bytes(&out, frame.bytes, frame.size);
+    out.data[length ? 8 : 12] ^= 1;
+    return blob_of(&out);
+}
+
+static void test_skipping(void **state)
+{
+    (void)state;
+    const blob one = frame_of(EXAMPLE(entry_of("a", INTEGERS(1)))), two = frame_of(EXAMPLE(entry_of("a", INTEGERS(2)))),
+               bad = damaged(one, false), lost = damaged(one, true), none = frame_of(BLOB("\x0a\x7f"));
+    char line[400];
+    EXPECT_VALUES(open_skipping(write_blob("s", joined(one, two)), 2, 0, NULL), 2, 1, 1, 2);
+    snprintf(line, sizeof line,
+             "1 broken record was left out: record 1, byte 0: it is damaged: its bytes have another checksum");
+    EXPECT_VALUES(open_skipping(write_blob("s", joined(bad, two)), 1, 1, line), 1, 1, 2);
+    snprintf(line, sizeof line,
+             "2 broken records were left out: record 2, byte %zu: not a tf.train.Example: a length leads beyond its "
+             "end; record 4, byte %zu: its length has another checksum, so neither it nor what follows can be read",
+             one.size, 2 * one.size + none.size);
+    EXPECT_VALUES(open_skipping(write_blob("s", joined(joined(one, none), joined(two, joined(lost, one)))), 2, 2, line),
+                  2, 1, 1, 2);
+    for (size_t size = 1; size < two.size; size++) {
+        shoal_data *data = open_with(write_blob("s", joined(one, (blob){two.bytes, size})),
+                                     &(shoal_data_options){.skip_broken = true});
+        assert_int_equal(shoal_data_skipped(data), 1);
+        assert_non_null(strstr(shoal_data_skipped_text(data), "was left out: record 2, byte"));
+        assert_non_null(strstr(shoal_data_skipped_text(data), ": the file is cut off: "));
+        EXPECT_VALUES(data, 1, 1, 1);
+    }
+    blob many = joined(two, lost);
+    for (int i = 0; i < 5; i++)
+        many = joined(bad, many);
+    shoal_data *data = open_with(write_blob("s", many), &(shoal_data_options){.skip_broken = true});
+    assert_int_equal(shoal_data_skipped(data), 6);
+    assert_non_null(strstr(shoal_data_skipped_text(data), "checksum; and 2 more; record 7, byte"));
+    EXPECT_VALUES(data, 1, 1, 2);
+}
+
+/* An image that can't be decoded is damaged, too, and one of another size is not; numbers are those of the file. */
+static void test_skipping_images(void **state)
+{
+    (void)state;
+    const blob good = EXAMPLE(entry_of("image", PIXELS), SIZE, entry_of("class", INTEGERS(1))),
+               broken = EXAMPLE(entry_of("image", bytes_list(BLOB("\xff\xd8\xff\xe0 nothing"))), SIZE,
+                                entry_of("class", INTEGERS(1))),
+               other =
+                   EXAMPLE(entry_of("image", PIXELS), entry_of("size", INTEGERS(3, 2)), entry_of("class", INTEGERS(1)));
+    shoal_data *data =
+        open_with(write_blob("s", FRAMES(broken, good, broken, good)), &(shoal_data_options){.skip_broken = true});
+    assert_int_equal(shoal_data_skipped(data), 2);
+    assert_non_null(strstr(shoal_data_skipped_text(data), "were left out: record 1, byte 0: "));
+    assert_non_null(strstr(shoal_data_skipped_text(data), "; record 3, byte "));
+    EXPECT_VALUES(data, 2, 7, 1, 2, 3, 4, 5, 6, 1, 1, 2, 3, 4, 5, 6, 1);
+    refuse_skipping(write_blob("s", FRAMES(broken, good, other)), SHOAL_INVALID, "s: record 3, byte");
+    assert_non_null(strstr(shoal_error(), "that of record 2 has 2 x 3"));
+    refuse_skipping(write_blob("s", FRAMES(broken, broken)), SHOAL_INVALID,
+                    "s: every record is broken: record 1, byte 0: ");
+    refuse_skipping(write_blob("s.csv", BLOB("1,2\n3,4\n")), SHOAL_USAGE,
+                    "--skip-broken is for TFRecord, and this is text");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),         cmocka_unit_test(test_types),      cmocka_unit_test(test_text),
-        cmocka_unit_test(test_images),        cmocka_unit_test(test_classes),    cmocka_unit_test(test_names),
-        cmocka_unit_test(test_wrong_records), cmocka_unit_test(test_many_names), cmocka_unit_test(test_wrong_frames),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_wrong_records),
+        cmocka_unit_test(test_many_names),
+        cmocka_unit_test(test_wrong_frames),
+        cmocka_unit_test(test_skipping),
+        cmocka_unit_test(test_skipping_images),
     };
     return cmocka_run_group_tests_name("data_tfrecord", tests, folder_setup, folder_teardown);
 }

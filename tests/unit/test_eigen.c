@@ -1,4 +1,4 @@
-/* src/data/eigen.c: A v = lambda v for matrices of many kinds, and the same bits for any number of threads. */
+/* src/data/image/eigen.c: A v = lambda v for matrices of many kinds, and the same bits for any number of threads. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <shoal/error.h>
 
 #include "base/random.h"
-#include "data/eigen.h"
+#include "data/image/eigen.h"
 
 typedef struct problem {
     int64_t n;

@@ -2,7 +2,7 @@
 #include "tfrecord_support.h"
 
 #include "base/memory.h"
-#include "data/example_read.h"
+#include "data/format/example_read.h"
 
 static int read_example(data_features *out, const char **wrong, blob bytes)
 {

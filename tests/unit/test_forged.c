@@ -105,8 +105,32 @@ static void test_no_number_does_harm(void **state)
     assert_true(passed > 10000 && refused > 10000); /* neither a check that refuses all nor one that refuses nothing */
 }
 
+/* How long the block with the weights of an epoch is follows from its number: another one that passed would have a
+ * later round read beyond its end. */
+static void test_a_net_keeps_weights_of_an_epoch_that_ended(void **state)
+{
+    int64_t tried = 0;
+    (void)state;
+    make_runs();
+    for (int r = 0; r < runs_made; r++)
+        for (int m = 0; m < runs[r].moments && runs[r].algorithm == &train_algorithm; m++)
+            for (int lie = 0; lie < 10; lie++) {
+                shoal_round *round = read_round(&runs[r].moment[m]);
+                train_model *model = round->model;
+                const int by = lie % 5 - 2;
+                *(lie < 5 ? &model->kept_epoch : &model->best_epoch) += by;
+                const int status = learn_round_check(&train_algorithm, round, &runs[r].shape);
+                assert_int_equal(status, by == 0 ? SHOAL_OK : SHOAL_BROKEN);
+                shoal_round_free(&round);
+                tried++;
+            }
+    forget_runs();
+    assert_true(tried > 100);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_number_does_harm)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_number_does_harm),
+                                       cmocka_unit_test(test_a_net_keeps_weights_of_an_epoch_that_ended)};
     return cmocka_run_group_tests_name("forged", tests, NULL, NULL);
 }

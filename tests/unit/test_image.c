@@ -4,9 +4,10 @@
 
 #include <jpeglib.h>
 #include <png.h>
+#include <zlib.h>
 
 #include "base/memory.h"
-#include "data/image.h"
+#include "data/image/image.h"
 
 enum { SIDE = 16 };
 
@@ -196,6 +197,31 @@ static void damage_never_ends_the_program(void **state)
 }
 
 /* A progressive file that repeats a scan forever costs time, not sense. */
+static void write_big_endian(unsigned char *out, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        out[i] = (unsigned char)(value >> (24 - 8 * i));
+}
+
+/* A header is believed as far as its file could hold so much, at 1032 bytes for one. */
+static void claims_are_compared_with_the_file(void **state)
+{
+    enum { HEADER = 16, WIDTH = 1000, MOST = 1032 };
+    size_t size;
+    unsigned char *bytes = make_png(&size);
+    const uint32_t possible = (uint32_t)(MOST * (size + 1) / (3 * WIDTH)) - 1;
+    (void)state;
+    for (uint32_t more = 0; more < 3; more += 2) {
+        data_image image;
+        write_big_endian(bytes + HEADER, WIDTH);
+        write_big_endian(bytes + HEADER + 4, possible + more);
+        write_big_endian(bytes + HEADER + 13, (uint32_t)crc32(0, bytes + HEADER - 4, 17));
+        assert_int_equal(read_bytes(&image, bytes, size, DATA_IMAGE_COLOUR), SHOAL_INVALID);
+        assert_int_equal(strstr(shoal_error(), "pixels can't be in a file of") != NULL, more > 0);
+    }
+    free(bytes);
+}
+
 static void files_of_too_many_scans_are_refused(void **state)
 {
     size_t size;
@@ -302,6 +328,7 @@ int main(void)
         cmocka_unit_test(values_that_are_not_finite_are_told),
         cmocka_unit_test(files_that_are_cut_off_are_refused),
         cmocka_unit_test(damage_never_ends_the_program),
+        cmocka_unit_test(claims_are_compared_with_the_file),
         cmocka_unit_test(files_of_too_many_scans_are_refused),
         cmocka_unit_test(every_failing_allocation_is_told),
         cmocka_unit_test(other_files_are_refused),

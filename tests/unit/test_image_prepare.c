@@ -1,5 +1,5 @@
-/* src/data/image_prepare.c and what it is made of: items of pictures that are made here, beside the definition written
- * plainly. tests/system/test_images.py compares with numpy and Pillow. */
+/* src/data/image/image_prepare.c and what it is made of: items of pictures that are made here, beside the definition
+ * written plainly. tests/system/test_images.py compares with numpy and Pillow. */
 #include "data_support.h"
 
 #include <jpeglib.h>
@@ -7,11 +7,11 @@
 #include <png.h>
 
 #include "base/memory.h"
-#include "data/image.h"
-#include "data/image_huffman.h"
-#include "data/image_orientation.h"
-#include "data/image_prepare.h"
-#include "data/image_resample.h"
+#include "data/image/image.h"
+#include "data/image/image_huffman.h"
+#include "data/image/image_orientation.h"
+#include "data/image/image_prepare.h"
+#include "data/image/image_resample.h"
 
 /* ---- pictures ---------------------------------------------------------------------------------------------------- */
 
@@ -126,6 +126,53 @@ static unsigned char define_tf(const data_image *image, const data_image_recipe 
                                down);
 }
 
+/* What of pixel i of n comes from pixel x of `source`, of which `reach` on both sides count. */
+static double triangle(int64_t x, double centre, double reach)
+{
+    return fmax(0, 1 - fabs((double)x + 0.5 - centre) / reach);
+}
+
+/* Weights of all pixels of the source, divided by their sum. */
+static void weigh(float *out, int64_t i, int64_t n, int64_t source)
+{
+    const double scale = (double)source / (double)n, centre = ((double)i + 0.5) * scale, reach = scale > 1 ? scale : 1;
+    double sum = 0;
+    for (int64_t x = 0; x < source; x++)
+        sum += triangle(x, centre, reach);
+    for (int64_t x = 0; x < source; x++)
+        out[x] = (float)(triangle(x, centre, reach) / sum);
+}
+
+static unsigned char define_antialias(const data_image *image, const data_image_recipe *recipe, int y, int x, int c)
+{
+    enum { SIDE_MOST = 256 };
+    float down[SIDE_MOST], across[SIDE_MOST], all = 0;
+    int64_t h = recipe->height, w = recipe->width;
+    assert_true(image->height <= SIDE_MOST && image->width <= SIDE_MOST);
+    if (image->width * recipe->height < image->height * recipe->width)
+        h = image->height * recipe->width / image->width;
+    else
+        w = image->width * recipe->height / image->height;
+    weigh(down, y + (h - recipe->height) / 2, h, image->height);
+    weigh(across, x + (w - recipe->width) / 2, w, image->width);
+    for (int64_t row = 0; row < image->height; row++) {
+        float sum = 0;
+        for (int64_t column = 0; column < image->width && down[row] > 0; column++)
+            sum +=
+                across[column] *
+                ((const unsigned char *)
+                     image->samples)[(row * image->width + column) * image->channels + (image->channels == 3 ? c : 0)];
+        all += down[row] * sum;
+    }
+    return (unsigned char)(all + 0.5f);
+}
+
+static unsigned char define(const data_image *image, const data_image_recipe *recipe, int y, int x, int c)
+{
+    return recipe->resize == DATA_IMAGE_TF ? define_tf(image, recipe, y, x, c)
+                                           : define_antialias(image, recipe, y, x, c);
+}
+
 static void compare_with_definition(const file *in, const data_image_recipe *recipe, data_image_maker *maker)
 {
     data_image_item item;
@@ -136,10 +183,10 @@ static void compare_with_definition(const file *in, const data_image_recipe *rec
     assert_true(item.source_height == image.height && item.source_width == image.width);
     for (int i = 0; i < (int)item.size; i++) {
         const int y = i / 3 / recipe->width, x = i / 3 % recipe->width;
-        if (item.bytes[i] != define_tf(&image, recipe, y, x, i % 3))
+        if (item.bytes[i] != define(&image, recipe, y, x, i % 3))
             fail_msg("%lld x %lld to %d x %d: row %d, column %d, colour %d is %d, not %d", (long long)image.height,
                      (long long)image.width, recipe->height, recipe->width, y, x, i % 3, item.bytes[i],
-                     define_tf(&image, recipe, y, x, i % 3));
+                     define(&image, recipe, y, x, i % 3));
     }
     data_image_release(&image);
 }
@@ -166,6 +213,21 @@ static data_image_recipe raw_recipe(int height, int width)
     recipe.height = height;
     recipe.width = width;
     return recipe;
+}
+
+/* The definition goes through all pixels for each, so a few sizes have to do. */
+static void antialias_is_as_defined(void **state)
+{
+    static const int sources[][2] = {{30, 41}, {17, 64}, {70, 23}, {9, 9}}, items[][2] = {{8, 8}, {20, 13}, {7, 31}};
+    (void)state;
+    for (size_t s = 0; s < sizeof sources / sizeof *sources; s++)
+        for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+            data_image_recipe recipe = raw_recipe(items[i][0], items[i][1]);
+            file bytes = make_png(sources[s][0], sources[s][1]);
+            recipe.resize = DATA_IMAGE_ANTIALIAS;
+            compare_with_definition(&bytes, &recipe, maker);
+            free(bytes.bytes);
+        }
 }
 
 /* What is decoded is no more than the crop needs, and must be what a decoder of everything finds there: at every offset
@@ -265,6 +327,64 @@ static void antialias_keeps_what_is_even(void **state)
     for (int i = 0; i < 37 * 3; i++)
         assert_int_equal(resampler.out[i], pixels[i / 3 * 4 + i % 3]);
     data_resample_release(&resampler);
+}
+
+/* Every set of functions has the bits of the portable one, at every length. */
+static void rows_have_the_same_bits_on_every_processor(void **state)
+{
+    enum { WIDEST = 150, VALUES = 3 * WIDEST + 1 };
+    const data_image_rows *best = data_image_rows_best();
+    unsigned char source[4 * (WIDEST + 2)], made[2][3 * WIDEST];
+    float rows[2][VALUES] = {{0}};
+    int32_t first[WIDEST];
+    data_image_lanes shares[WIDEST];
+    (void)state;
+    for (int width = 1; width <= WIDEST; width++) {
+        for (size_t i = 0; i < sizeof source; i++)
+            source[i] = sample_at(width, (int)i / 4, (int)i % 4);
+        for (int x = 0; x < width; x++) {
+            const float share = x % 5 == 0 ? (float)(x % 2) : (float)((x * 37 + width * 11) % 101) / 101;
+            first[x] = x * 7919 % width;
+            shares[x] = (data_image_lanes){share, share, share, share};
+        }
+        data_image_rows_portable.narrow(rows[0], source, first, shares, width);
+        best->narrow(rows[1], source, first, shares, width);
+        assert_memory_equal(rows[0], rows[1], (size_t)(3 * width) * sizeof(float));
+        best->narrow(rows[1], source + 4, first, shares, width);
+        for (int share = 0; share < 4; share++) {
+            data_image_rows_portable.mix(made[0], rows[0], rows[1], (float)share / 3, 3 * width);
+            best->mix(made[1], rows[0], rows[1], (float)share / 3, 3 * width);
+            assert_memory_equal(made[0], made[1], (size_t)(3 * width));
+        }
+    }
+}
+
+/* An image that has the item's size is not resized, by either way, but decoded as every other. */
+static void an_image_of_its_own_size_stays_as_it_is(void **state)
+{
+    (void)state;
+    for (int form = 0; form < 24; form++) {
+        const picture in = {.height = 1 + form * 7,
+                            .width = 41 - form,
+                            .across = 1 + form % 2,
+                            .down = 1 + form / 2 % 2,
+                            .grey = form % 6 == 5,
+                            .progressive = form % 4 == 3};
+        data_image_recipe recipe = raw_recipe(in.height, in.width);
+        data_image_item item;
+        unsigned char *first;
+        file bytes = make_jpeg(&in);
+        compare_with_definition(&bytes, &recipe, maker);
+        assert_int_equal(data_image_prepare(&item, maker, &recipe, bytes.bytes, bytes.size, "x"), SHOAL_OK);
+        first = malloc(item.size);
+        memcpy(first, item.bytes, item.size);
+        recipe.resize = DATA_IMAGE_ANTIALIAS;
+        assert_int_equal(data_image_prepare(&item, maker, &recipe, bytes.bytes, bytes.size, "x"), SHOAL_OK);
+        assert_memory_equal(item.bytes, first, item.size);
+        assert_int_equal(data_image_prepare(&item, maker, &recipe, bytes.bytes, bytes.size / 2, "x"), SHOAL_INVALID);
+        free(first);
+        free(bytes.bytes);
+    }
 }
 
 /* A maker's items do not depend on what it made before. */
@@ -675,10 +795,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_are_as_defined),
+        cmocka_unit_test(antialias_is_as_defined),
         cmocka_unit_test(png_and_grey_are_as_defined),
         cmocka_unit_test(the_longer_side_is_truncated),
         cmocka_unit_test(only_the_crop_is_computed),
         cmocka_unit_test(antialias_keeps_what_is_even),
+        cmocka_unit_test(rows_have_the_same_bits_on_every_processor),
+        cmocka_unit_test(an_image_of_its_own_size_stays_as_it_is),
         cmocka_unit_test(makers_keep_nothing),
         cmocka_unit_test(tables_are_of_one_file),
         cmocka_unit_test(items_that_are_jpegs_are_near_the_pixels),

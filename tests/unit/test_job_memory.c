@@ -152,6 +152,27 @@ static void what_fits(void **state)
                 "job job-1 needs 16.9 MB of memory in round 7, and this worker may use 16.9 MB");
 }
 
+/* A learner that does without a memo has none where it would take more than half of what there is for slices. */
+static void memos_are_spared(void **state)
+{
+    (void)state;
+    subject self = make_subject();
+    const job_memory without = plan(&self);
+    self.round.layout.memo_row_bytes = 1000;
+    self.means.spares_memo = true;
+    const job_memory with = plan(&self);
+    assert_true(!without.spared && !with.spared && with.slice >= without.slice + 400 * 1000);
+    self.means.limit = with.fixed + 2 * with.slice;
+    assert_false(plan(&self).spared);
+    self.means.limit = without.fixed + with.slice;
+    assert_true(plan(&self).spared);
+    assert_true(plan(&self).slice < without.slice + 400 * 1000);
+    job_memory found = {0};
+    self.means.spares_memo = false;
+    self.means.limit -= 8192;
+    EXPECT_FAIL(job_memory_plan(&found, &self.spec, &self.round, &self.means), SHOAL_MEMORY, "needs");
+}
+
 static void slices_make_room_for_scratch(void **state)
 {
     (void)state;
@@ -218,6 +239,7 @@ int main(void)
         cmocka_unit_test(pieces_have_what_their_layout_has),
         cmocka_unit_test(rows_by_their_source),
         cmocka_unit_test(what_fits),
+        cmocka_unit_test(memos_are_spared),
         cmocka_unit_test(slices_make_room_for_scratch),
         cmocka_unit_test(absurd_numbers),
     };

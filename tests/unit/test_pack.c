@@ -9,8 +9,8 @@
 #include <shoal/engine.h>
 
 #include "base/memory.h"
-#include "data/example.h"
-#include "data/tar.h"
+#include "data/format/example.h"
+#include "data/format/tar.h"
 #include "learn/check.h"
 #include "learn/pack/pack_internal.h"
 #include "learn/partial.h"
@@ -122,9 +122,22 @@ static int remove_memory(const shoal_blobs *table, const char *name)
     return locked(self, status);
 }
 
+static int get_part_memory(const shoal_blobs *table, const char *name, int64_t first, void *into, size_t size)
+{
+    memory_blobs *self = unlocked(table);
+    int status = begin_call(self), at = find_blob(self, name);
+    if (status == SHOAL_OK && (at < 0 || !self->blob[at].bytes))
+        status = shoal_fail(SHOAL_ABSENT, "%s: there is no such blob", name);
+    else if (status == SHOAL_OK && (size_t)first + size > self->blob[at].size)
+        status = shoal_fail(SHOAL_INVALID, "%s is too short", name);
+    if (status == SHOAL_OK)
+        memcpy(into, self->blob[at].bytes + first, size);
+    return locked(self, status);
+}
+
 static memory_blobs new_blobs(void)
 {
-    return (memory_blobs){.table = {get_memory, release_memory, put_memory, has_memory, remove_memory},
+    return (memory_blobs){.table = {get_memory, release_memory, put_memory, has_memory, remove_memory, get_part_memory},
                           .lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
@@ -144,23 +157,28 @@ static bool same_blob(const memory_blobs *a, const memory_blobs *b, const char *
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
-enum { IMAGES = 7, SIDE = 20, ROW = 32 };
+enum { IMAGES = 7, SIDE = 20, LARGE = 1000, ROW = 32 };
 
 static unsigned char rows[IMAGES * ROW];
 static memory_blobs photographs;
 
-static void add_photograph(int number, int32_t class)
+static void add_square(int number, int32_t class, uint32_t side)
 {
-    unsigned char pixels[SIDE * SIDE * 3], file[4096];
-    png_image image = {.version = PNG_IMAGE_VERSION, .width = SIDE, .height = SIDE, .format = PNG_FORMAT_RGB};
+    static unsigned char pixels[LARGE * LARGE * 3], file[1 << 16];
+    png_image image = {.version = PNG_IMAGE_VERSION, .width = side, .height = side, .format = PNG_FORMAT_RGB};
     png_alloc_size_t size = sizeof file;
     char name[16];
-    for (int i = 0; i < SIDE * SIDE * 3; i++)
-        pixels[i] = (unsigned char)(i * (number + 3));
+    for (uint32_t i = 0; i < side * side * 3; i++)
+        pixels[i] = (unsigned char)(side == LARGE ? 7 : i * (uint32_t)(number + 3));
     assert_true(png_image_write_to_memory(&image, file, &size, 0, pixels, 0, NULL));
     snprintf(name, sizeof name, "p%d.png", number);
     assert_int_equal(put_memory(&photographs.table, name, file, size), SHOAL_OK);
     pack_row_write(rows + number * ROW, ROW, (int64_t)size, class, name);
+}
+
+static void add_photograph(int number, int32_t class)
+{
+    add_square(number, class, SIDE);
 }
 
 static int setup(void **state)
@@ -263,11 +281,125 @@ static void test_resume(void **state)
     assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
     assert_int_equal(photographs.calls, 3);
     shoal_result_free(&result);
+    to.blob[find_blob(&to, "photo00-3.tfrec")].size--; /* as a full disk leaves it */
+    photographs.calls = 0;
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
+    assert_int_equal(photographs.calls, 3);
+    shoal_result_free(&result);
+    to.blob[find_blob(&to, "photo00-3.tfrec")].bytes[40] ^= 1; /* as a bad disk leaves it */
+    photographs.calls = 0;
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
+    assert_int_equal(photographs.calls, 3);
+    shoal_result_free(&result);
     config.quality = 50; /* other options make other shards */
     photographs.calls = 0;
     assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
     assert_int_equal(photographs.calls, IMAGES);
     shoal_result_free(&result);
+    free_blobs(&to);
+}
+
+static void end_pack(memory_blobs *to, const pack_config *config, const shoal_result *result)
+{
+    const learn_ended ended = {.config = config, .result = result, .rows = {.rows = IMAGES, .columns = ROW}};
+    assert_int_equal(learn_face_find("pack")->end_blobs(&to->table, &ended), SHOAL_OK);
+}
+
+/* Of a run that was done nothing is made again but what is missing; what is not the same is only replaced when that is
+ * wanted. */
+static void test_resume_of_what_is_done(void **state)
+{
+    memory_blobs to = new_blobs(), whole = new_blobs();
+    pack_config config = usual();
+    shoal_result *result = NULL;
+    (void)state;
+    break_photograph(4);
+    config.skip_broken = true;
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
+    end_pack(&to, &config, result);
+    shoal_result_free(&result);
+    for (int i = 0; i < to.count; i++)
+        if (to.blob[i].bytes)
+            assert_int_equal(put_memory(&whole.table, to.blob[i].name, to.blob[i].bytes, to.blob[i].size), SHOAL_OK);
+    config.resume = true;
+    for (int missing = 0; missing < 2; missing++) {
+        photographs.calls = 0;
+        if (missing)
+            remove_memory(&to.table, "photo00-3.tfrec");
+        assert_int_equal(pack(&result, &to, &config, 2), SHOAL_OK);
+        assert_int_equal(photographs.calls, missing ? 3 : 0);
+        assert_int_equal(shoal_result_number(result, "skipped_images"), 1);
+        end_pack(&to, &config, result);
+        shoal_result_free(&result);
+        for (int i = 0; i < whole.count; i++)
+            assert_true(same_blob(&whole, &to, whole.blob[i].name));
+    }
+    config.skip_broken = false; /* which images are broken is known of the manifest, too */
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_INVALID);
+    assert_non_null(strstr(shoal_error(), "p4.png: "));
+    config.skip_broken = true;
+    config.quality = 50;
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_USAGE);
+    assert_non_null(strstr(shoal_error(), "already holds packed images (manifest.json), made of other images"));
+    for (int i = 0; i < whole.count; i++)
+        assert_true(same_blob(&whole, &to, whole.blob[i].name));
+    config.replace = true;
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
+    assert_false(same_blob(&whole, &to, "photo00-3.tfrec"));
+    shoal_result_free(&result);
+    config.replace = false;
+    assert_int_equal(put_memory(&to.table, "manifest.json", "[1, 2]", 6), SHOAL_OK);
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_USAGE);
+    free_blobs(&to);
+    free_blobs(&whole);
+}
+
+/* Of two runs that write to one place the later one takes away what it has made, and nothing of the other. */
+static void test_two_runs_at_one_place(void **state)
+{
+    memory_blobs to = new_blobs();
+    pack_config first = usual(), second = usual();
+    shoal_result *result = NULL, *later = NULL;
+    int64_t size = 0;
+    (void)state;
+    first.parts = false;
+    second.shards = 1;
+    assert_int_equal(pack(&result, &to, &first, 1), SHOAL_OK);
+    assert_int_equal(pack(&later, &to, &second, 1), SHOAL_OK);
+    assert_int_equal(has_memory(&to.table, "photo00-7.tfrec", &size), SHOAL_OK);
+    assert_int_equal(has_memory(&to.table, "photo00-7.part", &size), SHOAL_OK);
+    end_pack(&to, &first, result);
+    const learn_ended ended = {.config = &second, .result = later, .rows = {.rows = IMAGES, .columns = ROW}};
+    assert_int_equal(learn_face_find("pack")->end_blobs(&to.table, &ended), SHOAL_USAGE);
+    assert_non_null(strstr(shoal_error(), "of another run, which was done meanwhile"));
+    assert_int_equal(has_memory(&to.table, "photo00-7.tfrec", &size), SHOAL_ABSENT);
+    assert_int_equal(has_memory(&to.table, "photo00-7.part", &size), SHOAL_ABSENT);
+    assert_int_equal(has_memory(&to.table, "photo00-3.tfrec", &size), SHOAL_OK);
+    end_pack(&to, &first, result); /* its own manifest is no other's: it may have been killed right after it */
+    shoal_result_free(&result);
+    shoal_result_free(&later);
+    free_blobs(&to);
+}
+
+/* Whatever a manifest says, the shards that it lists are there, or are made again. */
+static void test_damaged_manifests(void **state)
+{
+    memory_blobs to = new_blobs();
+    pack_config config = usual();
+    shoal_result *result = NULL;
+    (void)state;
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
+    end_pack(&to, &config, result);
+    shoal_result_free(&result);
+    config.resume = true;
+    const int at = find_blob(&to, "manifest.json");
+    for (size_t i = 0; i < to.blob[at].size; i += 3) {
+        to.blob[at].bytes[i] ^= 1;
+        int status = pack(&result, &to, &config, 1);
+        assert_true(status == SHOAL_OK || status == SHOAL_USAGE || status == SHOAL_BROKEN || status == SHOAL_INVALID);
+        shoal_result_free(&result);
+        to.blob[at].bytes[i] ^= 1;
+    }
     free_blobs(&to);
 }
 
@@ -322,7 +454,25 @@ static void test_broken_images(void **state)
     assert_int_equal(((const int64_t *)skipped->values)[0], 4);
     assert_string_equal(shoal_result_tensor(result, "why")->values, "p4.png");
     shoal_result_free(&result);
+    /* What was no file when it was listed is not even looked for; what has gone since is found out. */
+    pack_row_write(rows + ROW, ROW, PACK_LOST, 1, "p1.png");
+    remove_memory(&photographs.table, "p2.png");
+    photographs.calls = 0;
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
+    assert_int_equal(photographs.calls, IMAGES - 1);
+    assert_int_equal(shoal_result_number(result, "written"), IMAGES - 3);
+    const char *why = shoal_result_tensor(result, "why")->values;
+    assert_string_equal(why + strlen("p1.png") + 1, "there is no file behind this link");
+    assert_string_equal(why + PACK_WHY_BYTES + strlen("p2.png") + 1, "it is not there any more");
+    shoal_result_free(&result);
+    photographs.fail_at = 2; /* blobs that are out of reach are no broken images */
+    photographs.calls = 0;
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_SYSTEM);
+    photographs.fail_at = 0;
     pack_row_write(rows, ROW, 7, 0, "p0.png"); /* listed with another size */
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_INVALID);
+    assert_non_null(strstr(shoal_error(), "p0.png has another size"));
+    pack_row_write(rows, ROW, 100000, 0, "p0.png");
     assert_int_equal(pack(&result, &to, &config, 1), SHOAL_INVALID);
     assert_non_null(strstr(shoal_error(), "p0.png has another size"));
     free_blobs(&to);
@@ -334,7 +484,7 @@ static void test_rows_that_are_none(void **state)
         int64_t size;
         int32_t class, length;
         const char *name;
-    } wrong[] = {{-1, 0, 1, "a"}, {1, -2, 1, "a"}, {1, 2, 1, "a"},    {1, 0, 0, ""}, {1, 0, 99, "a"},
+    } wrong[] = {{-5, 0, 1, "a"}, {1, -2, 1, "a"}, {1, 2, 1, "a"},    {1, 0, 0, ""}, {1, 0, 99, "a"},
                  {1, 0, -1, "a"}, {1, 0, 2, "/a"}, {1, 0, 4, "../a"}, {1, 0, 3, "a"}};
     const pack_config config = usual();
     (void)state;
@@ -454,6 +604,180 @@ static void test_failures(void **state)
     }
 }
 
+/* In which options shards can be read back: all formats, with classes and without. */
+static pack_config packing_number(int number)
+{
+    pack_config config = usual();
+    config.format = number % 3;
+    config.encode = number % 3 == PACK_NPY ? DATA_IMAGE_RAW : DATA_IMAGE_JPEG;
+    if (number == 6)
+        config.encode = DATA_IMAGE_RAW;
+    if (number >= 3 && number < 6)
+        config.classes = "";
+    return config;
+}
+
+enum { PACKINGS = 7 };
+
+/* A shard of all images, in so much memory; the blocks that it holds are bounded by `hold`. */
+static int pack_held(const pack_config *config, int64_t spare, int64_t hold)
+{
+    const shoal_shape shape = {
+        .rows = IMAGES, .columns = ROW, .type = SHOAL_UINT8, .rows_per_grain = IMAGES, .grains = 1};
+    const shoal_grain grain = {.rows = IMAGES, .values = rows};
+    memory_blobs to = new_blobs();
+    const pack_ready ready = {.from = &photographs.table, .to = &to.table, .shape = &shape};
+    shoal_round *round = NULL;
+    shoal_partial *partial = NULL;
+    assert_int_equal(pack_algorithm.start(&round, config, &shape), SHOAL_OK);
+    assert_int_equal(learn_partial_new(&partial, &round->layout, 0, IMAGES, NULL), SHOAL_OK);
+    base_memory_hold(hold);
+    int status = pack_make_shard(partial, round->model, &ready, &grain, spare);
+    base_memory_hold(INT64_MAX);
+    assert_int_equal(shoal_partial_records(partial, PACK_CELL_SHARDS), status == SHOAL_OK);
+    learn_partial_free(&partial);
+    shoal_round_free(&round);
+    free_blobs(&to);
+    return status;
+}
+
+static int pack_within(const pack_config *config, int64_t spare)
+{
+    enum { SLACK = 64 << 10 };
+    return pack_held(config, spare, spare + SLACK);
+}
+
+/* What there is no memory for is refused before it is allocated, in a sentence that says what to change. */
+static void test_bounded_memory(void **state)
+{
+    static const char *const sizes[] = {"300x300", "64x64"};
+    (void)state;
+    for (int number = 0; number < 2 * PACKINGS; number++) {
+        pack_config config = packing_number(number % PACKINGS);
+        int64_t spare = 1, refused = 0;
+        config.size = sizes[number / PACKINGS];
+        config.parts = false;
+        for (int i = 0; i < IMAGES; i++)
+            add_photograph(i, config.classes[0] ? i % 2 : -1);
+        for (int status = SHOAL_MEMORY; status != SHOAL_OK; spare += 20000 + spare / 8) {
+            status = pack_within(&config, spare);
+            assert_true(status == SHOAL_OK || status == SHOAL_MEMORY);
+            if (status == SHOAL_MEMORY)
+                assert_non_null(strstr(shoal_error(), "that a thread may use here"));
+            refused += status == SHOAL_MEMORY;
+        }
+        assert_true(refused > 0 && spare < 20000000);
+    }
+    /* An image whose file is small and whose pixels are not. */
+    pack_config config = usual();
+    add_square(3, 1, LARGE);
+    assert_int_equal(pack_held(&config, 1000000, INT64_MAX), SHOAL_MEMORY);
+    assert_non_null(strstr(shoal_error(), "p3.png: its pixels take more than the 1.0 MB that a thread may use here"));
+    assert_int_equal(pack_within(&config, 5000000), SHOAL_OK); /* of large blocks pages of 2 MiB are taken */
+}
+
+/* What a sheet shows of the shards. */
+static int show(learn_shown *out, memory_blobs *to, const pack_config *config, const shoal_result *result)
+{
+    *out = (learn_shown){0};
+    return learn_face_find("pack")->show(
+        out, &to->table, &(learn_ended){.config = config, .result = result, .rows = {.rows = IMAGES, .columns = ROW}});
+}
+
+static void test_sheets(void **state)
+{
+    (void)state;
+    for (int number = 0; number < PACKINGS; number++) {
+        const pack_config config = packing_number(number);
+        memory_blobs to = new_blobs();
+        shoal_result *result = NULL;
+        learn_shown shown;
+        for (int i = 0; i < IMAGES; i++)
+            add_photograph(i, config.classes[0] ? i % 2 : -1);
+        assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
+        assert_int_equal(show(&shown, &to, &config, result), SHOAL_OK);
+        assert_int_equal(shown.images, IMAGES);
+        assert_true(shown.height == 8 && shown.width == 8);
+        assert_string_equal(shown.title, "photo: 7 of 7 packed images");
+        for (int i = 0; i < IMAGES; i++) /* class by class: 0 2 4 6, 1 3 5 */
+            assert_string_equal(shown.names[i], !config.classes[0] ? "" : i < 4 ? "even" : "odd");
+        if (config.format == PACK_NPY && config.classes[0]) { /* the second one shown is the third image */
+            int at = find_blob(&to, "photo00-3.npy");
+            assert_memory_equal(shown.pixels + 192, to.blob[at].bytes + to.blob[at].size - 192, 192);
+        }
+        learn_shown_release(&shown);
+        shoal_result_free(&result);
+        free_blobs(&to);
+    }
+}
+
+/* Any byte of a shard may be another one, and it may end anywhere. */
+static void test_sheets_of_damaged_shards(void **state)
+{
+    (void)state;
+    for (int number = 0; number < PACKINGS; number++) {
+        pack_config config = packing_number(number);
+        memory_blobs to = new_blobs();
+        shoal_result *result = NULL;
+        learn_shown shown;
+        config.shards = 1;
+        config.parts = false;
+        for (int i = 0; i < IMAGES; i++)
+            add_photograph(i, config.classes[0] ? i % 2 : -1);
+        assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
+        for (int b = 0; b < to.count; b++) {
+            const size_t size = to.blob[b].size;
+            for (size_t i = 0; i < size; i += i < 600 ? 1 : 37) {
+                to.blob[b].bytes[i] ^= 0x41;
+                int status = show(&shown, &to, &config, result);
+                assert_true(status == SHOAL_OK || status == SHOAL_INVALID);
+                assert_true(status == SHOAL_INVALID || number % 3 != PACK_TFRECORD); /* records have checksums */
+                learn_shown_release(&shown);
+                to.blob[b].bytes[i] ^= 0x41;
+                to.blob[b].size = i;
+                status = show(&shown, &to, &config, result);
+                assert_true(status == SHOAL_INVALID || (number % 3 == PACK_TAR && size - i <= 2 * DATA_TAR_BLOCK));
+                learn_shown_release(&shown);
+                to.blob[b].size = size;
+            }
+        }
+        shoal_result_free(&result);
+        free_blobs(&to);
+    }
+}
+
+static void test_sheets_that_fail(void **state)
+{
+    pack_config config = usual();
+    memory_blobs to = new_blobs();
+    shoal_result *result = NULL;
+    learn_shown shown;
+    (void)state;
+    assert_int_equal(pack(&result, &to, &config, 1), SHOAL_OK);
+    for (int n = 1;; n++) {
+        to.calls = 0;
+        to.fail_at = n;
+        int status = show(&shown, &to, &config, result);
+        learn_shown_release(&shown);
+        assert_int_equal(status, to.calls < n ? SHOAL_OK : SHOAL_SYSTEM);
+        if (status == SHOAL_OK)
+            break;
+    }
+    to.fail_at = 0;
+    for (int64_t n = 0;; n++) {
+        base_memory_fail_after(n);
+        int status = show(&shown, &to, &config, result);
+        base_memory_fail_after(-1);
+        learn_shown_release(&shown);
+        if (status == SHOAL_OK)
+            break;
+        assert_int_equal(status, SHOAL_MEMORY);
+        assert_true(n < 2000);
+    }
+    shoal_result_free(&result);
+    free_blobs(&to);
+}
+
 /* One record as protobuf has it, byte by byte; and the head of a member of an archive. */
 static void test_bytes_of_formats(void **state)
 {
@@ -474,6 +798,17 @@ static void test_bytes_of_formats(void **state)
     assert_int_equal(tar.size, 4 * DATA_TAR_BLOCK);
     assert_string_equal(tar.data, "a.jpg");
     assert_string_equal(tar.data + 124, "00000000003");
+    data_tar_member member;
+    assert_true(data_tar_read(&member, tar.data));
+    assert_string_equal(member.name, "a.jpg");
+    assert_int_equal(member.size, 3);
+    for (int i = 0; i < DATA_TAR_BLOCK;
+         i++) { /* whatever is another byte, the checksum notices, but for its last one */
+        tar.data[i] ^= 0x41;
+        assert_int_equal(data_tar_read(&member, tar.data), i == 155);
+        tar.data[i] ^= 0x41;
+    }
+    assert_false(data_tar_read(&member, tar.data + 2 * DATA_TAR_BLOCK));
     unsigned sum = 8 * ' ';
     for (int i = 0; i < DATA_TAR_BLOCK; i++)
         sum += i >= 148 && i < 156 ? 0 : tar.data[i];
@@ -486,6 +821,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_shards, setup, teardown),
         cmocka_unit_test_setup_teardown(test_resume, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_resume_of_what_is_done, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_two_runs_at_one_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_damaged_manifests, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged_parts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_broken_images, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rows_that_are_none, setup, teardown),
@@ -493,6 +831,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_forged_rounds, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forged_records, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failures, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bounded_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sheets, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sheets_of_damaged_shards, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sheets_that_fail, setup, teardown),
         cmocka_unit_test(test_bytes_of_formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,6 +168,67 @@ static void test_clearing(void **state)
     learn_partial_free(&neutral);
 }
 
+/* Gathering is clearing and merging, and leaves what it has read neutral. */
+static void test_gathering(void **state)
+{
+    (void)state;
+    shoal_partial *neutral = new_partial(NULL);
+    for (int froms = 0; froms <= 4; froms++)
+        for (int add = 0; add < 2; add++) {
+            shoal_partial *from[4], *into = new_partial(NULL), *expected = new_partial(NULL);
+            fill(into);
+            if (add)
+                merge(expected, into);
+            learn_partial_clear_records(into);
+            learn_partial_clear_records(expected);
+            for (int i = 0; i < froms; i++) {
+                from[i] = new_partial(NULL);
+                fill(from[i]);
+                learn_partial_clear_records(from[i]);
+                merge(expected, from[i]);
+            }
+            for (int cell = 0; cell < CELLS; cell++) {
+                int64_t count = learn_cell_values(&layout.cell[cell]), half = count / 2;
+                learn_partial_gather_values(into, from, froms, cell, half, count - half, add);
+                learn_partial_gather_values(into, from, froms, cell, 0, half, add);
+            }
+            expect_same(into, expected);
+            for (int i = 0; i < froms; i++) {
+                expect_same(from[i], neutral);
+                learn_partial_free(&from[i]);
+            }
+            learn_partial_free(&into);
+            learn_partial_free(&expected);
+        }
+    learn_partial_free(&neutral);
+}
+
+/* Many more values than are gathered at once. */
+static void test_gathering_much(void **state)
+{
+    (void)state;
+    enum { MANY = 5000 };
+    shoal_layout large = {.cells = 1, .cell = {{"sums", SHOAL_CELL_SUM, MANY, 0, false}}, .carry_from = -1};
+    shoal_partial *into = NULL, *from[3] = {NULL};
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(learn_partial_new(i < 3 ? &from[i] : &into, &large, 0, 0, NULL), SHOAL_OK);
+    for (int add = 0; add < 2; add++) {
+        for (int i = 0; i < 3; i++)
+            for (int64_t v = 0; v < MANY; v++)
+                shoal_partial_values(from[i], 0)[v] = v * (i + 1);
+        learn_partial_gather_values(into, from, 3, 0, 7, MANY - 9, add);
+        for (int64_t v = 0; v < MANY; v++) {
+            bool gathered = v >= 7 && v < MANY - 2;
+            assert_int_equal(shoal_partial_values(into, 0)[v], gathered ? 6 * v * (add + 1) : 0);
+            for (int i = 0; i < 3; i++)
+                assert_int_equal(shoal_partial_values(from[i], 0)[v], gathered ? 0 : v * (i + 1));
+        }
+    }
+    learn_partial_free(&into);
+    for (int i = 0; i < 3; i++)
+        learn_partial_free(&from[i]);
+}
+
 static void test_rows_are_lent_and_taken(void **state)
 {
     (void)state;
@@ -426,6 +487,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_order_any_grouping),
                                        cmocka_unit_test(test_clearing),
+                                       cmocka_unit_test(test_gathering),
+                                       cmocka_unit_test(test_gathering_much),
                                        cmocka_unit_test(test_rows_are_lent_and_taken),
                                        cmocka_unit_test(test_layouts_are_compared),
                                        cmocka_unit_test(test_the_greatest_are_kept),

@@ -1,11 +1,11 @@
-/* src/data/patches.c, image_list.c: lists of files, memory that runs out, and files that can't be read. */
+/* src/data/image/patches.c, image_list.c: lists of files, memory that runs out, and files that can't be read. */
 #include "data_support.h"
 
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "data/image_list.h"
-#include "data/patches.h"
+#include "data/image/image_list.h"
+#include "data/image/patches.h"
 
 static void write_images(const char *name, int64_t images, int64_t height, int64_t width, float from)
 {

@@ -1,4 +1,4 @@
-/* src/data/picture.c: the pixels of a contact sheet, as libpng reads them back. */
+/* src/data/image/picture.c: the pixels of a contact sheet, as libpng reads them back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include <shoal/error.h>
 
-#include "data/picture.h"
+#include "data/image/picture.h"
 
 static char folder[] = "/tmp/shoal-picture-XXXXXX";
 static char path[64];

@@ -14,7 +14,7 @@
 #include <shoal/error.h>
 
 #include "base/memory.h"
-#include "data/content.h"
+#include "data/table/content.h"
 #include "plot/plot.h"
 
 static char folder[] = "/tmp/shoal-plot-XXXXXX";

@@ -112,6 +112,35 @@ static void test_many_calls(void **state)
     free(job);
 }
 
+static int note_thread(void *context, int64_t item, int thread)
+{
+    (void)item;
+    *(pthread_t *)context = pthread_self();
+    return thread == 0 ? SHOAL_OK : shoal_fail(SHOAL_INVALID, "another thread");
+}
+
+/* One item is the caller's, and whoever is awake does many. */
+static void test_without_waking_anyone(void **state)
+{
+    (void)state;
+    counting *job = malloc(sizeof *job);
+    base_pool *pool = new_pool(4);
+    for (int i = 0; i < 300; i++) {
+        pthread_t by = 0;
+        assert_int_equal(base_pool_each(pool, 1, note_thread, &by), SHOAL_OK);
+        assert_true(pthread_equal(by, pthread_self()));
+        memset(job, 0, sizeof *job);
+        job->threads = 4;
+        assert_int_equal(base_pool_each_awake(pool, 20, count_item, job), SHOAL_OK);
+        for (int item = 0; item < 20; item++)
+            assert_int_equal(atomic_load(&job->times[item]), 1);
+        if (i % 10 == 0)
+            expect_each_once(pool, job, 100);
+    }
+    base_pool_free(&pool);
+    free(job);
+}
+
 /* ---- stealing ---------------------------------------------------------------------------------------------------- */
 
 typedef struct uneven {
@@ -389,6 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_item_once),
                                        cmocka_unit_test(test_many_calls),
+                                       cmocka_unit_test(test_without_waking_anyone),
                                        cmocka_unit_test(test_runs_are_stolen),
                                        cmocka_unit_test(test_a_failure_comes_back_with_its_message),
                                        cmocka_unit_test(test_one_of_many_failures),

@@ -4,12 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/memory.h"
 #include "learn/partial.h"
+#include "learn/wire.h"
 
 static void test_round(void **state)
 {
@@ -85,6 +87,73 @@ static void test_numbers(void **state)
     shoal_result_free(&result);
 }
 
+/* As many as there are, whatever the room they began with. */
+static void test_many(void **state)
+{
+    (void)state;
+    enum { MANY = 1000 };
+    char name[32];
+    shoal_result *result = NULL;
+    void *first = NULL;
+    assert_int_equal(shoal_result_new(&result), SHOAL_OK);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "thing %d", i);
+        int32_t *values = shoal_result_add(result, name, SHOAL_INT32, 1, (int64_t[]){1});
+        assert_non_null(values);
+        *values = i;
+        first = first ? first : values;
+        shoal_result_set_whole(result, name, i);
+    }
+    assert_int_equal(shoal_result_check(result), SHOAL_OK);
+    assert_int_equal(result->tensors, MANY);
+    assert_int_equal(result->numbers, MANY);
+    assert_ptr_equal(result->tensor[0].values, first);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "thing %d", i);
+        assert_int_equal(*(const int32_t *)shoal_result_tensor(result, name)->values, i);
+        assert_true(shoal_result_number(result, name) == i);
+    }
+    shoal_result_free(&result);
+}
+
+/* Numbers are set without a word; who finishes the result hears of those that are missing. */
+static void test_no_memory_for_numbers(void **state)
+{
+    (void)state;
+    shoal_result *result = NULL;
+    assert_int_equal(shoal_result_new(&result), SHOAL_OK);
+    for (int i = 0; i < 8; i++)
+        shoal_result_set(result, "number", i);
+    base_memory_fail_after(0);
+    shoal_result_set(result, "lost", 1);
+    base_memory_fail_after(-1);
+    shoal_result_set(result, "later", 2);
+    assert_int_equal(shoal_result_check(result), SHOAL_MEMORY);
+    assert_true(isnan(shoal_result_number(result, "lost")));
+    for (int64_t n = 0; n < 2; n++) {
+        base_memory_fail_after(n);
+        assert_null(shoal_result_add(result, "tensor", SHOAL_INT32, 1, (int64_t[]){1}));
+        base_memory_fail_after(-1);
+        assert_int_equal(result->tensors, 0);
+    }
+    assert_non_null(shoal_result_add(result, "tensor", SHOAL_INT32, 1, (int64_t[]){1}));
+    shoal_result_free(&result);
+}
+
+static void test_more_than_any_learner_has(void **state)
+{
+    (void)state;
+    shoal_result *result = NULL;
+    assert_int_equal(shoal_result_new(&result), SHOAL_OK);
+    for (int i = 0; i < LEARN_RESULT_MOST; i++)
+        shoal_result_set(result, "number", i);
+    assert_int_equal(shoal_result_check(result), SHOAL_OK);
+    shoal_result_set(result, "number", 0);
+    assert_int_equal(result->numbers, LEARN_RESULT_MOST);
+    assert_int_equal(shoal_result_check(result), SHOAL_USAGE);
+    shoal_result_free(&result);
+}
+
 static void test_rows_move_without_a_copy(void **state)
 {
     (void)state;
@@ -107,7 +176,12 @@ static void test_rows_move_without_a_copy(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round), cmocka_unit_test(test_tensors),
-                                       cmocka_unit_test(test_numbers), cmocka_unit_test(test_rows_move_without_a_copy)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round),
+                                       cmocka_unit_test(test_tensors),
+                                       cmocka_unit_test(test_numbers),
+                                       cmocka_unit_test(test_many),
+                                       cmocka_unit_test(test_no_memory_for_numbers),
+                                       cmocka_unit_test(test_more_than_any_learner_has),
+                                       cmocka_unit_test(test_rows_move_without_a_copy)};
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }

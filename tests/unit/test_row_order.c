@@ -1,4 +1,4 @@
-/* src/data/row_order.c: borders are where a sort would put them, for every number of rows before them. */
+/* src/data/table/row_order.c: borders are where a sort would put them, for every number of rows before them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <shoal/error.h>
 
 #include "base/memory.h"
-#include "data/row_order.h"
+#include "data/table/row_order.h"
 
 enum { ROWS = 1000, GROUPS = 40 };
 

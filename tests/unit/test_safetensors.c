@@ -1,4 +1,4 @@
-/* src/data/safetensors.c: what is written is read back, files of other programs are read, lies are refused. */
+/* src/data/format/safetensors.c: what is written is read back, files of other programs are read, lies are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-#include "data/safetensors.h"
+#include "data/format/safetensors.h"
 
 static char folder[] = "/tmp/shoal-safetensors-XXXXXX";
 static char path[64];

@@ -86,6 +86,19 @@ static void colours_of_pixels_are_around_grey(void **state)
     plot_canvas_free(&canvas);
 }
 
+static void pictures_are_as_they_are(void **state)
+{
+    const unsigned char colours[12] = {1, 2, 3, 4, 5, 6, 200, 100, 50, 7, 8, 9};
+    (void)state;
+    plot_canvas *canvas = draw(
+        &(plot_sheet){.colours = colours, .images = 2, .height = 1, .width = 2, .names = names, .title = "a title"});
+    const unsigned char *pixels = image(canvas, 1)->pixels;
+    assert_memory_equal(pixels, ((unsigned char[8]){200, 100, 50, 255, 7, 8, 9, 255}), 8);
+    assert_true(has_text(canvas, "bee") && has_text(canvas, "a title") && !has_text(canvas, "0"));
+    assert_null(image(canvas, 2)); /* no scale */
+    plot_canvas_free(&canvas);
+}
+
 static void images_stand_as_was_asked_for(void **state)
 {
     const double values[16] = {0};
@@ -135,6 +148,7 @@ int main(void)
         cmocka_unit_test(signs_have_colours_and_zero_has_none),
         cmocka_unit_test(a_few_great_weights_do_not_pale_the_others),
         cmocka_unit_test(colours_of_pixels_are_around_grey),
+        cmocka_unit_test(pictures_are_as_they_are),
         cmocka_unit_test(images_stand_as_was_asked_for),
         cmocka_unit_test(memory_that_is_not_there_is_told),
     };

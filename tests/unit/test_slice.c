@@ -276,6 +276,62 @@ static void test_sums_that_can_not_be_carried(void **state)
     sliced_end(&run);
 }
 
+static int map_memo(shoal_partial *partial, const shoal_round *round, const void *prepared, const shoal_grain *grain,
+                    const shoal_scratch *scratch)
+{
+    (void)round, (void)prepared, (void)scratch;
+    shoal_partial_values(partial, 0)[0] += grain->memo ? grain->rows : 0;
+    shoal_partial_values(partial, 0)[1] += grain->carried ? grain->rows : 0;
+    return SHOAL_OK;
+}
+
+/* A memo that is larger than it may be is left out for a learner that does without, and for no other. */
+static void test_memo_that_is_spared(void **state)
+{
+    (void)state;
+    enum { MEMO = 4, ROWS_OF_SLICE = 6 }; /* of the first of two; the second has 4 */
+    static const struct {
+        bool spares;
+        int64_t most, there, spared;
+    } cases[] = {{true, -1, 10, 0},
+                 {true, ROWS_OF_SLICE * MEMO, 10, 0},
+                 {true, ROWS_OF_SLICE * MEMO - 1, 4, ROWS_OF_SLICE * MEMO},
+                 {true, 0, 0, ROWS_OF_SLICE * MEMO},
+                 {false, 0, 10, 0}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const shoal_algorithm algorithm = {ANY_ROUND, .name = "memo", .scratch_bytes = no_scratch, .map = map_memo,
+                                           .spares_memo = cases[c].spares};
+        sliced run = {.algorithm = &algorithm,
+                      .values = "0123456789",
+                      .shape = {.rows = 10, .columns = 1, .type = SHOAL_UINT8, .rows_per_grain = 3},
+                      .slices = 2,
+                      .threads = 2};
+        sliced_begin(&run);
+        assert_int_equal(sliced_first_row(&run, 1), ROWS_OF_SLICE);
+        engine_mapper_memo(run.mapper, cases[c].most);
+        for (int64_t number = 0; number < 2; number++) {
+            int64_t there = 0, carried = 0;
+            shoal_round round = {.number = number,
+                                 .layout = {.cells = 1,
+                                            .cell = {{.name = "seen", .kind = SHOAL_CELL_SUM, .count = 2}},
+                                            .memo_row_bytes = MEMO,
+                                            .carry_from = number - 1,
+                                            .writes_memo = number == 0}};
+            hand_check(engine_mapper_begin(run.mapper, &round));
+            for (int s = 0; s < 2; s++) {
+                shoal_partial *partial = NULL;
+                hand_check(engine_slice_map(&partial, run.mapper, run.slice[s]));
+                there += shoal_partial_values(partial, 0)[0];
+                carried += shoal_partial_values(partial, 0)[1];
+            }
+            assert_int_equal(there, cases[c].there);
+            assert_int_equal(carried, number == 0 ? 0 : cases[c].there);
+        }
+        assert_int_equal(engine_mapper_spared(run.mapper), cases[c].spared);
+        sliced_end(&run);
+    }
+}
+
 /* Who took the rows of a partial finds new ones in the next. */
 static encoded map_and_take_rows(sliced *run, void *context, const shoal_round *round, int s)
 {
@@ -448,6 +504,7 @@ int main(void)
                                        cmocka_unit_test(test_interrupted_maps_change_nothing),
                                        cmocka_unit_test(test_stop_word),
                                        cmocka_unit_test(test_sums_that_can_not_be_carried),
+                                       cmocka_unit_test(test_memo_that_is_spared),
                                        cmocka_unit_test(test_taken_rows),
                                        cmocka_unit_test(test_rows_of_grains),
                                        cmocka_unit_test(test_counters),

@@ -1,10 +1,10 @@
-/* src/data/split.c, split_write.c and strata.c: rows are all there, once, in the same order whatever the memory and the
- * format; classes get their shares; and text keeps its lines.  tests/system/test_data_split.py compares with
+/* src/data/table/split.c, split_write.c and strata.c: rows are all there, once, in the same order whatever the memory
+ * and the format; classes get their shares; and text keeps its lines.  tests/system/test_data_split.py compares with
  * scikit-learn. */
 #include "data_support.h"
 
 #include "base/memory.h"
-#include "data/split.h"
+#include "data/table/split.h"
 
 /* ---- shares ------------------------------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
-/* src/learn/standardise.c and src/data/data_transform.c: means and deviations of columns are those of long arithmetic,
- * the same bits on any number of threads, and rows are brought to them whatever their type.
+/* src/learn/standardise.c and src/data/table/data_transform.c: means and deviations of columns are those of long
+ * arithmetic, the same bits on any number of threads, and rows are brought to them whatever their type.
  *
  * Labels: threads */
 #include "data_support.h"

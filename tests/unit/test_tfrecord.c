@@ -1,4 +1,4 @@
-/* src/data/tfrecord.c: frames are those that TensorFlow writes. */
+/* src/data/format/tfrecord.c: frames are those that TensorFlow writes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include <shoal/error.h>
 
-#include "data/tfrecord.h"
+#include "data/format/tfrecord.h"
 
 /* Lengths as every event file of TensorFlow begins with them, and the checksum of nothing. */
 static void checksums_are_masked(void **state)

@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/safetensors.h"
-#include "data/whitening.h"
+#include "data/format/safetensors.h"
+#include "data/image/whitening.h"
 
 enum { ROWS = 1300, COLUMNS = 12 };
 

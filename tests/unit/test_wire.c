@@ -552,7 +552,7 @@ static int read_result_of(int tensors, int numbers)
     shoal_result *there = NULL;
     base_writer out = {0};
     base_write_u8(&out, 0);
-    base_write_u8(&out, (uint8_t)tensors);
+    base_write_u32(&out, (uint32_t)tensors);
     for (int i = 0; i < tensors; i++) {
         base_write_text(&out, "byte");
         base_write_u8(&out, SHOAL_UINT8);
@@ -560,7 +560,7 @@ static int read_result_of(int tensors, int numbers)
         base_write_u64(&out, 1);
         base_write_u8(&out, 7);
     }
-    base_write_u8(&out, (uint8_t)numbers);
+    base_write_u32(&out, (uint32_t)numbers);
     for (int i = 0; i < numbers; i++) {
         base_write_text(&out, "one");
         base_write_double(&out, 1);
@@ -595,9 +595,10 @@ static void test_more_than_there_is_room_for(void **state)
     hand_check(read_round_of(0));
     hand_check(read_round_of(SHOAL_CELLS_MOST));
     assert_int_equal(read_round_of(SHOAL_CELLS_MOST + 1), SHOAL_BROKEN);
-    hand_check(read_result_of(SHOAL_TENSORS_MOST, SHOAL_NUMBERS_MOST));
-    assert_int_equal(read_result_of(SHOAL_TENSORS_MOST + 1, 0), SHOAL_BROKEN);
-    assert_int_equal(read_result_of(0, SHOAL_NUMBERS_MOST + 1), SHOAL_BROKEN);
+    hand_check(read_result_of(300, 500));
+    hand_check(read_result_of(0, LEARN_RESULT_MOST));
+    assert_int_equal(read_result_of(LEARN_RESULT_MOST + 1, 0), SHOAL_BROKEN);
+    assert_int_equal(read_result_of(0, LEARN_RESULT_MOST + 1), SHOAL_BROKEN);
 }
 
 static int merge_into(const shoal_layout *layout, int64_t first_row, int64_t rows, const shoal_partial *from)

@@ -3,7 +3,7 @@
 #define TFRECORD_SUPPORT_H
 
 #include "base/bytes.h"
-#include "data/tfrecord.h"
+#include "data/format/tfrecord.h"
 #include "data_support.h"
 
 typedef struct blob {

@@ -4,14 +4,20 @@
  * What they get is read under the same rules as rows (job_roots.h). */
 #include "engine/store/job_blobs.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "engine/store/job_keys.h"
 
+/* A file that is not there is told apart from one that can't be read for now. */
 static int open_file_below(void *roots, int *out, const char *path)
 {
-    return job_roots_open_file(out, roots, path);
+    int status = job_roots_open_file(out, roots, path);
+    if (status == SHOAL_SYSTEM && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
+        status = shoal_fail(SHOAL_ABSENT, "%s: there is no such file", path);
+    return status;
 }
 
 /* Workers that can't reach other stores have no blobs there: for them those are put into the job's own. */

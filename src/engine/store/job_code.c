@@ -193,7 +193,7 @@ static int write_file(const char *folder, const char *name, const void *bytes, s
     return status;
 }
 
-static int make_module(int *out, const void *bytes, size_t size)
+int job_code_in_memory(int *out, const void *bytes, size_t size)
 {
     *out = memfd_create("shoal-module", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*out < 0)
@@ -209,7 +209,7 @@ static int make_module(int *out, const void *bytes, size_t size)
 static int place_code(job_code_here *here, const job_code *code, const void *bytes, const char *cache)
 {
     if (strcmp(code->name, JOB_CODE_MODULE) == 0)
-        return here->module < 0 ? make_module(&here->module, bytes, (size_t)code->size) : SHOAL_OK;
+        return here->module < 0 ? job_code_in_memory(&here->module, bytes, (size_t)code->size) : SHOAL_OK;
     int status = here->folder ? SHOAL_OK : make_folder(&here->folder, cache);
     return status == SHOAL_OK ? write_file(here->folder, code->name, bytes, (size_t)code->size) : status;
 }

@@ -30,6 +30,8 @@ int job_code_check(const job_spec *spec, const shoal_worker_options *options);
  * not have one (yet). */
 int job_code_bring(job_code_here *out, const job_spec *spec, shoal_store *store, const shoal_worker_options *options,
                    int64_t deadline);
+/* A sealed file in memory that has these bytes: what a module is loaded from. */
+int job_code_in_memory(int *out, const void *bytes, size_t size);
 /* Removes the folder and closes the module. */
 void job_code_release(job_code_here *here);
 

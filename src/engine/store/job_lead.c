@@ -177,6 +177,8 @@ int job_lead(job_run *run)
     if (status == SHOAL_OK)
         status = job_blame(run, run->algorithm->update(&model->round, &model->result, run->model->round, merged,
                                                        &run->spec->shape, crew, false));
+    if (status == SHOAL_OK && model->result)
+        status = shoal_result_check(model->result);
     if (status == SHOAL_INVALID || status == SHOAL_USAGE) {
         job_model_free(&model);
         return job_lead_fail(run, status, shoal_error());

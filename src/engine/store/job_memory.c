@@ -156,10 +156,9 @@ static int64_t held_rows_bytes(const job_spec *spec, const job_means *means)
     return least(all, times(grain, means->threads));
 }
 
-static int64_t slice_bytes(const job_spec *spec, const shoal_layout *layout, const job_means *means)
+static int64_t slice_bytes(const job_spec *spec, const shoal_layout *layout, const job_means *means, size_t memo)
 {
-    int64_t a_row =
-        add_bytes(add_bytes(bytes_of(layout->memo_row_bytes), row_bytes(layout)), spec->shape.weighted ? 8 : 0);
+    int64_t a_row = add_bytes(add_bytes(bytes_of(memo), row_bytes(layout)), spec->shape.weighted ? 8 : 0);
     int64_t partials = times(layout->memo_row_bytes ? 2 : 1, values_bytes(layout)); /* one is carried over */
     return add_bytes(add_bytes(times(slice_rows(spec), a_row), partials), held_rows_bytes(spec, means));
 }
@@ -216,8 +215,11 @@ int job_memory_plan(job_memory *out, const job_spec *spec, const shoal_round *ro
         fixed = add_bytes(fixed, kept_bytes(round));
     if (means->threads > 1)
         fixed = add_bytes(fixed, times(means->threads, values_bytes(layout)));
-    int64_t slice = means->roles & SHOAL_ROLE_MAP ? slice_bytes(spec, layout, means) : 0;
-    *out = (job_memory){.fixed = fixed, .slice = slice, .blob = job_memory_blob(means->limit)};
+    int64_t slice = means->roles & SHOAL_ROLE_MAP ? slice_bytes(spec, layout, means, layout->memo_row_bytes) : 0;
+    bool spared = layout->memo_row_bytes > 0 && means->spares_memo && slice > (means->limit - fixed) / 2;
+    if (spared && slice > 0)
+        slice = slice_bytes(spec, layout, means, 0);
+    *out = (job_memory){.fixed = fixed, .slice = slice, .blob = job_memory_blob(means->limit), .spared = spared};
     if (add_bytes(fixed, slice) > means->limit)
         return fail_need(spec, round, add_bytes(fixed, slice), means->limit);
     int64_t more = more_pieces(spec, layout, means->roles, means->limit - fixed - slice);

@@ -8,8 +8,9 @@
 /* A worker's resources. */
 typedef struct job_means {
     int threads;
-    unsigned roles; /* SHOAL_ROLE_MAP, ... */
-    int64_t limit;  /* bytes it may use */
+    unsigned roles;   /* SHOAL_ROLE_MAP, ... */
+    int64_t limit;    /* bytes it may use */
+    bool spares_memo; /* the learner does without a memo (shoal_algorithm) */
 } job_means;
 
 typedef struct job_memory {
@@ -18,6 +19,7 @@ typedef struct job_memory {
     int64_t slices;  /* slices that fit beside what is fixed, and scratch where it is known */
     int64_t fetched; /* pieces that may be fetched at once */
     int64_t blob;    /* total bytes of blobs in transit where their size is unknown */
+    bool spared;     /* slices have no memo: with it, one would take more than half of what is not fixed */
     int64_t spare;   /* what is left beside one slice and what is fixed: for the scratch of threads, then for more
                       * slices */
 } job_memory;

@@ -464,7 +464,11 @@ static int check_rows(void *context)
 
 engine_rows job_rows_view(job_rows *rows)
 {
-    return (engine_rows){.read = read_rows, .check = check_rows, .context = rows, .weights = rows->weights.data};
+    return (engine_rows){.read = read_rows,
+                         .check = check_rows,
+                         .context = rows,
+                         .resident = rows->values.data,
+                         .weights = rows->weights.data};
 }
 
 int job_rows_check(const job_rows *rows)

@@ -24,6 +24,7 @@
 #include "engine/store/job_keys.h"
 #include "engine/store/job_spec_internal.h"
 #include "kernel/kernel.h"
+#include "learn/pick.h"
 
 enum { SLICES_LEAST = 4, SLICES_UNKNOWN = 16, SLICES_A_SLOT = 2, SLICE_BYTES = 256000000 };
 
@@ -91,13 +92,20 @@ static int check_numbers(const shoal_job_options *options)
 
 /* ---- slices ------------------------------------------------------------------------------------------------------ */
 
+/* What slices are whole numbers of. */
+static int64_t count_units(const shoal_shape *shape)
+{
+    return shape->strata ? shape->strata : shape->grains;
+}
+
 static int choose_slices(int64_t *out, const shoal_shape *shape, const shoal_job_options *options)
 {
-    if (options->slices > shape->grains)
-        return shoal_fail(SHOAL_USAGE,
-                          "slices must be at most %lld, the grains that the rows make, not %lld; ask for fewer, or "
-                          "for smaller grains",
-                          (long long)shape->grains, (long long)options->slices);
+    const int64_t units = count_units(shape);
+    if (options->slices > units)
+        return shoal_fail(SHOAL_USAGE, "slices must be at most %lld, the %s, not %lld; ask for fewer%s",
+                          (long long)units,
+                          shape->strata ? "strata that batches are drawn from" : "grains that the rows make",
+                          (long long)options->slices, shape->strata ? "" : ", or for smaller grains");
     if (options->slices > 0) {
         *out = options->slices;
         return SHOAL_OK;
@@ -109,7 +117,7 @@ static int choose_slices(int64_t *out, const shoal_shape *shape, const shoal_job
     int64_t most_grains = grain_bytes < SLICE_BYTES ? (int64_t)(SLICE_BYTES / grain_bytes) : 1;
     int64_t by_bytes = (shape->grains + most_grains - 1) / most_grains;
     wanted = wanted > by_bytes ? wanted : by_bytes;
-    wanted = wanted < shape->grains ? wanted : shape->grains;
+    wanted = wanted < units ? wanted : units;
     *out = wanted < SHOAL_JOB_SLICES_MOST ? wanted : SHOAL_JOB_SLICES_MOST;
     return SHOAL_OK;
 }
@@ -127,13 +135,16 @@ static int choose_tree(job_spec *spec, shoal_store *store, const shoal_job_optio
     return job_tree_choose(&spec->tree, options->reduce, spec->slices);
 }
 
-/* Evenly: no slice has more than one grain more than another. */
+/* Evenly: no slice has more than one grain more than another, or one stratum where there are any. */
 static int cut_slices(job_spec *spec)
 {
-    int64_t grains = spec->shape.grains;
+    const shoal_shape *shape = &spec->shape;
+    int64_t units = count_units(shape);
     int status = base_alloc(&spec->slice, (size_t)spec->slices, sizeof *spec->slice, "the slices of a job");
     for (int64_t i = 0; i < spec->slices && status == SHOAL_OK; i++) {
-        int64_t first = i * grains / spec->slices, end = (i + 1) * grains / spec->slices;
+        int64_t first = i * units / spec->slices, end = (i + 1) * units / spec->slices;
+        first = shape->strata ? learn_stratum_grain(shape, first) : first;
+        end = shape->strata ? learn_stratum_grain(shape, end) : end;
         spec->slice[i] = (job_slice){.first_grain = first, .grains = end - first};
     }
     return status;

@@ -53,9 +53,10 @@ int64_t job_slice_rows(const job_spec *spec, int64_t slice)
 
 static json_t *shape_json(const shoal_shape *shape)
 {
-    return json_pack("{s:I, s:I, s:s, s:b, s:I, s:I}", "rows", (json_int_t)shape->rows, "columns",
+    return json_pack("{s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I}", "rows", (json_int_t)shape->rows, "columns",
                      (json_int_t)shape->columns, "type", shoal_type_name(shape->type), "weighted", (int)shape->weighted,
-                     "rows_per_grain", (json_int_t)shape->rows_per_grain, "grains", (json_int_t)shape->grains);
+                     "rows_per_grain", (json_int_t)shape->rows_per_grain, "grains", (json_int_t)shape->grains, "strata",
+                     (json_int_t)shape->strata, "held", (json_int_t)shape->held);
 }
 
 /* Only what the kind of source has. */

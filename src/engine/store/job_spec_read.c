@@ -13,6 +13,7 @@
 #include "base/hex.h"
 #include "base/memory.h"
 #include "engine/store/job_code.h"
+#include "learn/pick.h"
 #include "learn/wire.h"
 
 /* That of 65536 slices with all hashes has 9 MB, and one comma per slice.  Every comma may become a value of forty
@@ -139,6 +140,9 @@ static void read_shape(job_spec *spec, fields *all)
     int64_t most = shape->rows < SHOAL_GRAIN_ROWS_MOST ? shape->rows : SHOAL_GRAIN_ROWS_MOST;
     shape->rows_per_grain = take_integer(&in, "rows_per_grain", 1, most);
     shape->grains = take_integer(&in, "grains", 1, UINT32_MAX);
+    shape->strata =
+        take_integer(&in, "strata", 0, shape->grains < SHOAL_STRATA_MOST ? shape->grains : SHOAL_STRATA_MOST);
+    shape->held = take_integer(&in, "held", 0, shape->strata ? shape->rows - 1 : 0);
     while (shape->type < SHOAL_TYPES && strcmp(type, shoal_type_name(shape->type)) != 0)
         shape->type++;
     if (shape->type == SHOAL_TYPES) {
@@ -215,6 +219,8 @@ static void read_grains(job_spec *spec, fields *in)
         int64_t number = json_is_integer(value) ? json_integer_value(value) : 0;
         if (number < 1 || number > spec->shape.grains - first)
             fail_field(in, "grains", "has a slice without grains, or with more than there are");
+        else if (spec->shape.strata && learn_stratum_from(&spec->shape, first + number) < 0)
+            fail_field(in, "grains", "has a slice that ends within a stratum");
         spec->slice[i] = (job_slice){.first_grain = first, .grains = number};
         first += number;
     }

@@ -12,6 +12,7 @@
 #include "base/world.h"
 #include "engine/store/job_run.h"
 #include "engine/store/job_setup.h"
+#include "engine/tasks/task_serve.h"
 #include "kernel/kernel.h"
 #include "learn/check.h"
 
@@ -25,9 +26,12 @@ struct shoal_worker {
     char why[64];
     char **refused; /* jobs it can't serve, or that are done */
     int64_t refusals;
-    uint64_t searches; /* for a job, so far */
-    bool took_part;    /* in the job it served last, which had not ended */
-    bool is_done;      /* that one is now, forever */
+    uint64_t searches;   /* for a job, so far */
+    bool took_part;      /* in the job it served last, which had not ended */
+    bool is_done;        /* that one is now, forever */
+    bool had_tasks;      /* it was a client with tasks (shoal/task.h) */
+    bool idle;           /* and there was nothing to do */
+    int64_t open, idles; /* jobs that were open; clients without work in a row */
 };
 
 static const double patience_usual = 300;
@@ -239,10 +243,14 @@ int job_find_model(job_model **out, job_run *run)
 static int plan_memory(job_run *run, const shoal_round *round)
 {
     const shoal_worker_options *options = &run->worker->options;
-    job_means means = {.threads = options->slots, .roles = options->roles, .limit = options->memory};
+    job_means means = {.threads = options->slots,
+                       .roles = options->roles,
+                       .limit = options->memory,
+                       .spares_memo = run->algorithm->spares_memo};
     int status = job_memory_plan(&run->memory, run->spec, round, &means);
     if (status == SHOAL_OK && run->mapper) {
         engine_mapper_limit(run->mapper, run->memory.spare > 0 ? run->memory.spare : 1);
+        engine_mapper_memo(run->mapper, run->memory.spared ? 0 : -1);
         job_memory_scratch(&run->memory, engine_mapper_scratch(run->mapper)); /* it stays from round to round */
     }
     return status;
@@ -462,16 +470,48 @@ static int serve_spec(shoal_worker *worker, const job_spec *spec, const void *by
     return status;
 }
 
+/* A client whose tasks are to be run (shoal/task.h) is found where jobs are, by a description instead of a spec. */
+static int serve_tasks(shoal_worker *worker, const char *id)
+{
+    job_run asking = {.worker = worker};
+    shoal_blob blob = {0};
+    job_key key = job_key_of(id, "tasks");
+    const task_server server = {.store = worker->store,
+                                .options = &worker->options,
+                                .worker = worker->id,
+                                .id = id,
+                                .leave = &worker->leave,
+                                .stays = worker->options.job != NULL,
+                                .patience = patience_of(worker),
+                                .kernel = worker->kernel->name,
+                                .log = worker->options.log,
+                                .log_context = worker->options.log_context};
+    unsigned char hash[BASE_HASH_SIZE];
+    int status = shoal_store_get_framed(worker->store, key.text, TASK_KIND_SPEC, &blob, job_deadline(&asking));
+    worker->had_tasks = status != SHOAL_ABSENT;
+    if (status == SHOAL_ABSENT)
+        return shoal_fail(SHOAL_ABSENT, "there is no job %s", id);
+    if (status == SHOAL_OK) {
+        base_hash_of(hash, blob.data, blob.size);
+        if (worker->options.spec && !is_hash(worker->options.spec, hash))
+            status = shoal_fail(SHOAL_INVALID, "the tasks of %s are not those this worker was started for", id);
+    }
+    if (status == SHOAL_OK)
+        status = task_serve(&worker->idle, &server, blob.data, blob.size, blob.age);
+    shoal_blob_release(&blob);
+    return status;
+}
+
 static int serve_job(shoal_worker *worker, const char *id)
 {
     job_run asking = {.worker = worker};
-    worker->took_part = worker->is_done = false;
+    worker->took_part = worker->is_done = worker->had_tasks = worker->idle = false;
     job_key key = job_key_of(id, "spec");
     shoal_blob blob = {0};
     job_spec *spec = NULL;
     int status = shoal_store_get_framed(worker->store, key.text, JOB_KIND_SPEC, &blob, job_deadline(&asking));
     if (status == SHOAL_ABSENT)
-        status = shoal_fail(SHOAL_ABSENT, "there is no job %s", id);
+        return serve_tasks(worker, id);
     if (status == SHOAL_OK)
         status = job_spec_decode(&spec, id, blob.data, blob.size);
     if (status == SHOAL_OK)
@@ -520,6 +560,7 @@ static int find_job(shoal_worker *worker, char id[SHOAL_JOB_ID_BYTES], int64_t d
         }
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);
+    worker->open = (int64_t)found;
     return status < 0 ? status : found > 0 ? SHOAL_OK : SHOAL_ABSENT;
 }
 
@@ -562,7 +603,9 @@ static int serve_any(shoal_worker *worker)
             continue;
         if (status < 0 || (status = serve_job(worker, id)) == SHOAL_STOPPED)
             return status;
-        bool again = status == SHOAL_AGAIN && strcmp(delayed, id) != 0;
+        if (status == SHOAL_ABSENT && shoal_store_describe(worker->store).forgets > 0)
+            continue; /* the store has forgotten it, and somebody may put it again */
+        bool again = (status == SHOAL_AGAIN || status == SHOAL_ABSENT) && strcmp(delayed, id) != 0;
         if (again)
             snprintf(delayed, sizeof delayed, "%s", id);
         if (status < 0) {
@@ -578,7 +621,10 @@ static int serve_any(shoal_worker *worker)
         if (refused && (status = refuse_job(worker, id)) < 0)
             return status;
         rests = !refused && !worker->took_part; /* it failed or was cancelled before, and its marker is still there */
-        since = worker->took_part ? base_now() : since;
+        worker->idles = worker->had_tasks && worker->idle ? worker->idles + 1 : 0;
+        if (worker->had_tasks && !refused) /* there may be others, which have work */
+            rests = worker->idle && worker->idles >= worker->open;
+        since = worker->took_part || (worker->had_tasks && !worker->idle) ? base_now() : since;
     }
     return shoal_fail(SHOAL_STOPPED, "told to leave");
 }

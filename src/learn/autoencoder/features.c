@@ -92,7 +92,7 @@ static int check_features(const shoal_algorithm *self, const shoal_round *round,
                 own->activation <= KERNEL_RELU && own->wide >> 1 == 0 && isfinite(own->scale) && isfinite(own->shift);
     if (good)
         lay_out_features(&expected, own);
-    return good && learn_layout_is(&round->layout, &expected)
+    return good && shoal_layout_same(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not an encoder for these rows");
 }

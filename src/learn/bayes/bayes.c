@@ -141,7 +141,7 @@ static bool is_good(const shoal_round *round, const shoal_shape *shape)
         round->model_bytes != bayes_model_bytes(model) || strcmp(round->phase, phase_name(model)) != 0)
         return false;
     lay_out(&expected, model);
-    return learn_layout_is(&round->layout, &expected) && has_good_arrays(model);
+    return shoal_layout_same(&round->layout, &expected) && has_good_arrays(model);
 }
 
 static int check_bayes(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape)

@@ -141,7 +141,7 @@ static int check_bayes_predict(const shoal_algorithm *self, const shoal_round *r
                 round->model_bytes == bytes_of(model);
     if (good)
         lay_out(&expected, model);
-    return good && learn_layout_is(&round->layout, &expected)
+    return good && shoal_layout_same(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " does not hold a naive Bayes model for these rows",
                             round->number);

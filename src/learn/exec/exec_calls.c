@@ -68,7 +68,7 @@ static int check_calls(const shoal_algorithm *self, const shoal_round *round, co
                 exec_parts_good(model->part_bytes);
     if (good)
         lay_out_calls(&expected, model);
-    return good && learn_layout_is(&round->layout, &expected)
+    return good && shoal_layout_same(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not one of calls");
 }

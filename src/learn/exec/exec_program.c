@@ -24,6 +24,7 @@
 #include "data/data_internal.h"
 
 enum { SAID_BYTES = 8192, PIPE_BYTES = 1 << 20, ANSWER_STEP = 1 << 16, STREAM_IN = 0, STREAM_OUT = 1, STREAM_ERR = 2 };
+static const double LOOK_EVERY = 0.05; /* seconds between two looks at what may stop a question */
 
 struct exec_program {
     pid_t process; /* 0 once its end has been noted */
@@ -106,6 +107,12 @@ static bool wait_end(const exec_program *program, siginfo_t *how, int64_t until)
         base_sleep_until(base_time_after(base_now(), pause));
     }
     return true;
+}
+
+bool exec_program_has_ended(const exec_program *program)
+{
+    siginfo_t how;
+    return has_ended(program, &how);
 }
 
 void exec_program_close(exec_program *program)
@@ -202,10 +209,12 @@ static int fail_ended(exec_program *program)
 /* ---- an answer --------------------------------------------------------------------------------------------------- */
 
 /* Where one exchange stands. */
-enum { SENT = 4 };
+enum { SENT = 4, SENT_OF_NOTE = 3 };
 typedef struct exchange {
     exec_program *program;
-    struct iovec left[SENT]; /* yet to be sent: params and rows, each after its header */
+    struct iovec *left; /* yet to be sent: notes, params and rows, each after its header */
+    int parts;
+    const _Atomic uint32_t *stop;
     data_npy_header header;
     size_t header_bytes; /* 0 until the whole header is there */
     size_t needed;       /* bytes of the answer, as far as known */
@@ -215,7 +224,7 @@ typedef struct exchange {
 static bool has_more(const exchange *self)
 {
     size_t left = 0;
-    for (int i = 0; i < SENT; i++)
+    for (int i = 0; i < self->parts; i++)
         left |= self->left[i].iov_len;
     return left > 0;
 }
@@ -224,14 +233,14 @@ static int send_some(exchange *self)
 {
     exec_program *program = self->program;
     while (has_more(self)) {
-        ssize_t sent = writev(program->stream[STREAM_IN], self->left, SENT);
+        ssize_t sent = writev(program->stream[STREAM_IN], self->left, self->parts);
         if (sent < 0 && errno == EAGAIN)
             return SHOAL_OK;
         if (sent < 0 && errno == EPIPE)
             break; /* it does not read any more, which is its own business if it answers */
         if (sent < 0 && errno != EINTR)
             return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't write to its standard input");
-        for (int i = 0; i < SENT && sent > 0; i++) {
+        for (int i = 0; i < self->parts && sent > 0; i++) {
             size_t part = (size_t)sent < self->left[i].iov_len ? (size_t)sent : self->left[i].iov_len;
             if (part > 0) /* what has nothing to be sent has no place */
                 self->left[i].iov_base = (char *)self->left[i].iov_base + part;
@@ -239,7 +248,7 @@ static int send_some(exchange *self)
             sent -= (ssize_t)part;
         }
     }
-    memset(self->left, 0, sizeof self->left);
+    memset(self->left, 0, (size_t)self->parts * sizeof *self->left);
     return SHOAL_OK;
 }
 
@@ -345,9 +354,12 @@ static int talk(exchange *self, int64_t until)
         struct pollfd poll_for[3] = {{has_more(self) ? program->stream[STREAM_IN] : -1, POLLOUT, 0},
                                      {program->stream[STREAM_OUT], POLLIN, 0},
                                      {program->stream[STREAM_ERR], POLLIN, 0}};
-        int ready = poll(poll_for, 3, milliseconds_until(until));
+        int64_t next = self->stop ? base_time_after(base_now(), LOOK_EVERY) : until;
+        int ready = poll(poll_for, 3, milliseconds_until(next < until ? next : until));
         if (ready < 0 && errno != EINTR)
             return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't wait for it");
+        if (self->stop && atomic_load(self->stop))
+            return shoal_fail(SHOAL_STOPPED, "its answer is not wanted any more");
         if (ready == 0 && base_seconds_until(until) <= 0) {
             hear_said(program);
             return shoal_fail(SHOAL_INVALID, "it did not answer within %.3g s", self->seconds);
@@ -410,24 +422,49 @@ static int talk_without_signal(exchange *self, int64_t until)
     return status;
 }
 
+/* A header for each array that is sent. */
+typedef char array_header[DATA_NPY_HEADER_ROOM];
+
+static void send_bytes(exchange *self, array_header header, const exec_note *note)
+{
+    const int64_t shape[1] = {(int64_t)(note->head_size + note->size)};
+    self->left[self->parts++] = (struct iovec){header, data_npy_header_write(header, SHOAL_UINT8, 1, shape)};
+    self->left[self->parts++] = (struct iovec){(void *)note->head, note->head_size};
+    self->left[self->parts++] = (struct iovec){(void *)note->bytes, note->size};
+}
+
+static void send_rows(exchange *self, array_header header, const exec_question *question)
+{
+    const int64_t shape[2] = {question->rows, question->columns};
+    size_t bytes = (size_t)question->rows * (size_t)question->columns * shoal_type_size(question->type);
+    self->left[self->parts++] = (struct iovec){header, data_npy_header_write(header, question->type, 2, shape)};
+    self->left[self->parts++] = (struct iovec){(void *)question->values, bytes};
+}
+
 int exec_program_ask(exec_answer *out, exec_program *program, const exec_question *question, int64_t until)
 {
-    char header[DATA_NPY_HEADER_ROOM], params_header[DATA_NPY_HEADER_ROOM];
-    const int64_t shape[2] = {question->rows, question->columns}, params_shape[1] = {(int64_t)question->params_bytes};
-    size_t header_bytes = data_npy_header_write(header, question->type, 2, shape);
-    size_t bytes = (size_t)question->rows * (size_t)question->columns * shoal_type_size(question->type);
-    exchange self = {.program = program,
-                     .left = {[2] = {header, header_bytes}, {(void *)question->values, bytes}},
-                     .seconds = base_seconds_until(until)};
-    if (question->call != program->call) {
-        size_t length = data_npy_header_write(params_header, SHOAL_UINT8, 1, params_shape);
-        self.left[0] = (struct iovec){params_header, length};
-        self.left[1] = (struct iovec){(void *)question->params, question->params_bytes};
-        program->call = question->call;
-    }
+    const exec_note params = {.bytes = question->params, .size = question->params_bytes};
+    struct iovec few[SENT_OF_NOTE + SENT], *many = NULL;
+    array_header header[2], *headers = NULL;
+    exchange self = {.program = program, .left = few, .stop = question->stop, .seconds = base_seconds_until(until)};
     int status = program->asked++ > 0 ? check_silent(program) : SHOAL_OK;
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK && question->notes > 0)
+        status = base_alloc(&headers, (size_t)question->notes, sizeof *headers, "what a program is sent");
+    if (status == SHOAL_OK && question->notes > 0)
+        status = base_alloc(&many, (size_t)question->notes * SENT_OF_NOTE + sizeof few / sizeof *few, sizeof *many,
+                            "what a program is sent");
+    if (status == SHOAL_OK) {
+        self.left = many ? many : few;
+        for (int i = 0; i < question->notes; i++)
+            send_bytes(&self, headers[i], &question->note[i]);
+        if (question->call != program->call)
+            send_bytes(&self, header[0], &params);
+        program->call = question->call;
+        send_rows(&self, header[1], question);
         status = talk_without_signal(&self, until);
+    }
+    base_free(&headers);
+    base_free(&many);
     return status == SHOAL_OK ? take_answer(out, &self) : status;
 }
 

@@ -11,12 +11,14 @@
 #ifndef EXEC_PROGRAM_H
 #define EXEC_PROGRAM_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <shoal/data.h>
 
-enum { EXEC_RANK_MOST = 4 };
+enum { EXEC_RANK_MOST = 4, EXEC_NOTES_MOST = 256 };
 
 typedef struct exec_command {
     const char *text;   /* for /bin/sh -c */
@@ -24,6 +26,12 @@ typedef struct exec_command {
     char **environment; /* ended by NULL */
     int extra;          /* a descriptor that it has as BASE_SPAWN_EXTRA; -1 for none */
 } exec_command;
+
+/* Bytes that a program is to have before it is asked: an array of bytes with one dimension, `head` and then `bytes`. */
+typedef struct exec_note {
+    const void *head, *bytes;
+    size_t head_size, size;
+} exec_note;
 
 /* Rows to be sent. */
 typedef struct exec_question {
@@ -35,6 +43,9 @@ typedef struct exec_question {
     int64_t call;
     const void *params;
     size_t params_bytes;
+    const exec_note *note; /* sent before all else, `notes` of them, at most EXEC_NOTES_MOST */
+    int notes;
+    const _Atomic uint32_t *stop; /* not 0: nobody wants the answer any more; may be NULL */
 } exec_question;
 
 /* What came back: in C order and this machine's byte order.  The values belong to the program until it is asked
@@ -52,8 +63,11 @@ typedef struct exec_program exec_program;
 int exec_program_start(exec_program **out, const exec_command *command);
 /* Its process, which leads a process group of its own. */
 pid_t exec_program_id(const exec_program *program);
-/* SHOAL_INVALID with what happened; the program is then of no more use.  `until` as base_now counts. */
+/* SHOAL_INVALID with what happened; SHOAL_STOPPED when it is not wanted any more; the program is then of no more use.
+ * `until` as base_now counts. */
 int exec_program_ask(exec_answer *out, exec_program *program, const exec_question *question, int64_t until);
+/* Whether it has ended by itself. */
+bool exec_program_has_ended(const exec_program *program);
 /* Its input ends; nothing may be asked any more. */
 void exec_program_close(exec_program *program);
 /* After close: waits for its end.  SHOAL_INVALID if it writes anything more, exits with anything but 0, or does not

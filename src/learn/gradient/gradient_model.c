@@ -133,7 +133,7 @@ int gradient_check(const gradient_class *of, const shoal_round *round, const sho
                     model->phase == GRADIENT_DESCEND ? &model->plan : NULL, shape);
     if (good)
         lay_out_gradient(&expected, of, model, gradient_own(model), shape);
-    return good && learn_layout_is(&round->layout, &expected)
+    return good && shoal_layout_same(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "the model of a round is not that of a gradient learner");
 }

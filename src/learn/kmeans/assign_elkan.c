@@ -13,7 +13,7 @@ enum { COLUMNS_LEAST = 128, BOUNDS_BYTES_MOST = 40 << 20 };
 
 bool kmeans_keeps_bounds(const kmeans_model *model)
 {
-    return !model->predicting && model->iterations > 0 && model->columns >= COLUMNS_LEAST &&
+    return !model->predicting && model->iterations > 0 && model->batch == 0 && model->columns >= COLUMNS_LEAST &&
            model->rows <= BOUNDS_BYTES_MOST / (int64_t)sizeof(float) / model->k;
 }
 

@@ -48,7 +48,8 @@ int kmeans_fail_merged(const shoal_round *round, const char *what)
 static bool is_of_shape(const kmeans_model *model, const shoal_shape *shape)
 {
     return model->rows == shape->rows && model->columns == shape->columns && model->weighted == shape->weighted &&
-           is_in(model->k, 1, INT32_MAX) && (model->predicting || model->k <= model->rows) &&
+           is_in(model->k, 1, INT32_MAX) &&
+           (model->predicting || model->k <= model->rows || (model->batch > 0 && model->start == KMEANS_START_GIVEN)) &&
            is_in(shape->rows_per_grain, 1, INT32_MAX);
 }
 
@@ -58,7 +59,9 @@ static bool are_options(const kmeans_model *model, bool predicts)
            is_in(model->metric, SHOAL_METRIC_EUCLIDEAN, SHOAL_METRIC_COSINE) &&
            is_in(model->start, KMEANS_START_GREEDY, KMEANS_START_GIVEN) &&
            is_in(model->empty, SHOAL_EMPTY_FARTHEST, SHOAL_EMPTY_SPLIT) && model->iterations >= 0 &&
-           is_in(model->runs, 1, KMEANS_RUNS_MOST) && model->tolerance >= 0;
+           is_in(model->runs, 1, KMEANS_RUNS_MOST) && model->tolerance >= 0 && is_in(model->batch, 0, INT32_MAX) &&
+           is_in(model->init_size, 0, model->rows) && is_in(model->patience, 0, INT32_MAX) &&
+           model->reassignment >= 0 && model->reassignment <= 1;
 }
 
 static bool is_scanned(const kmeans_model *model)
@@ -75,9 +78,9 @@ static bool is_position(const kmeans_model *model, int64_t number)
 {
     return is_in(model->phase, KMEANS_RANGE, number == 0 ? KMEANS_RANGE : KMEANS_PHASES - 1) &&
            is_in(model->run, 0, model->runs - 1) && is_in(model->filled, 0, model->k) &&
-           is_in(model->iteration, 0, model->iterations) && is_in(model->memo_round, -1, number - 1) &&
-           is_in(model->converged, 0, 1) && is_in(model->stopping, 0, 1) && is_in(model->finishing, 0, 1) &&
-           is_in(model->runs_done, 0, model->runs) &&
+           is_in(model->iteration, 0, model->iterations) && is_in(model->batches, 0, INT64_MAX) &&
+           is_in(model->memo_round, -1, number - 1) && is_in(model->converged, 0, 1) && is_in(model->stopping, 0, 1) &&
+           is_in(model->finishing, 0, 1) && is_in(model->runs_done, 0, model->runs) &&
            is_in(model->best_run, -1, model->runs > 1 ? model->runs - 1 : -1) &&
            is_in(model->best_iterations, 0, model->iterations) && is_in(model->best_converged, 0, 1) &&
            !isnan(model->best_objective);
@@ -109,7 +112,8 @@ static bool are_arrays(const kmeans_view *view)
             return false;
     return kmeans_are_sizes(view->inverse, columns) && are_wide_columns(view) &&
            kmeans_are_finite(view->centres, k * columns) && are_ways(view->drift, k) && are_ways(view->travel, k) &&
-           (!view->best || kmeans_are_finite(view->best, k * columns));
+           (!view->best || kmeans_are_finite(view->best, k * columns)) &&
+           (!view->seen || kmeans_are_sizes(view->seen, k));
 }
 
 /* What describing the model anew gives, for people and for partials. */
@@ -117,7 +121,7 @@ static bool is_described(const shoal_round *round, const shoal_shape *shape)
 {
     shoal_round anew = {.model = round->model, .model_bytes = round->model_bytes, .layout = {.carry_from = -1}};
     kmeans_describe(&anew, shape);
-    return learn_layout_is(&round->layout, &anew.layout) && strcmp(round->phase, anew.phase) == 0 &&
+    return shoal_layout_same(&round->layout, &anew.layout) && strcmp(round->phase, anew.phase) == 0 &&
            round->step == anew.step && round->steps == anew.steps && round->k == anew.k;
 }
 
@@ -188,6 +192,7 @@ int kmeans_check_result(const shoal_algorithm *self, const shoal_result *result,
     if (learn_result_has(result, "centres", SHOAL_FLOAT64, 2, size) && are_sizes(result, k, shape->rows) &&
         are_labels(result, k, shape->rows) && told == (double)k &&
         (model->trials == 0 || kmeans_are_trial_results(result, first)) &&
+        (model->batch == 0 || learn_result_has(result, "seen", SHOAL_FLOAT64, 1, &k)) &&
         (!(model->distances & KMEANS_NEAREST) ||
          learn_result_has(result, "distances", SHOAL_FLOAT64, 1, &shape->rows)) &&
         (!(model->distances & KMEANS_ALL) ||

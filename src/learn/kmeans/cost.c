@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "data/grain.h"
+#include "learn/kmeans/batch.h"
 #include "learn/kmeans/choose.h"
 #include "learn/kmeans/search.h"
 #include "learn/kmeans/seed.h"
 
-/* What a round and a partial have around their numbers on the way: names, numbers, a layout. */
-enum { ROUND_BYTES = 256, PARTIAL_BYTES = 28, RECORD_KEY = sizeof(shoal_key) };
+/* What a round and a partial have around their numbers on the way: names, numbers, a layout, and what fills up sections
+ * of a model. */
+enum { ROUND_BYTES = 384, PARTIAL_BYTES = 28, RECORD_KEY = sizeof(shoal_key) };
 
 /* What several rounds ask for together. */
 typedef struct tally {
@@ -65,6 +67,12 @@ static sizes sizes_of(int64_t k, int64_t runs, const shoal_shape *shape)
     return is;
 }
 
+/* Of a partial with the sums of all clusters. */
+static double sum_bytes(const sizes *is)
+{
+    return is->k * (is->columns + 1 + is->weighted) * sizeof(int64_t);
+}
+
 static void add_scan(shoal_cost *out, const sizes *is, bool spread)
 {
     tally sum = {0};
@@ -108,10 +116,31 @@ static void add_parallel(tally *sum, const sizes *is, double runs)
     }
 }
 
-static void add_seeding(shoal_cost *out, const sizes *is, int64_t start, double runs)
+/* A sample of rows for each run. */
+static void add_scatter(tally *sum, const sizes *is, double sample, double runs)
 {
+    add_rounds(sum, runs, (tally){.model = is->model, .partial = sample * (RECORD_KEY + is->vector + sizeof(int64_t))});
+}
+
+/* Looks at a sample of rows: to improve first centres that were not given, and to compare runs. */
+static void add_rates(tally *sum, const sizes *is, double sample, int64_t start, double runs)
+{
+    const double looks = (start == KMEANS_START_GIVEN ? 0 : BATCH_POLISHES) + (runs > 1);
+    add_rounds(sum, runs * looks,
+               (tally){.operations = 2 * is->k * is->columns * sample / is->rows,
+                       .model = is->model + sizeof(batch_state),
+                       .partial = sum_bytes(is)});
+}
+
+static void add_seeding(shoal_cost *out, const sizes *is, const shoal_kmeans_config *config, int64_t start, double runs)
+{
+    const double sample = (double)kmeans_init_size(config, (int64_t)is->rows);
     tally sum = {0};
-    if (start == KMEANS_START_GREEDY)
+    if (config->batch > 0)
+        add_rates(&sum, is, sample, start, runs);
+    if (start == KMEANS_START_GREEDY && config->batch > 0)
+        add_scatter(&sum, is, sample, runs);
+    else if (start == KMEANS_START_GREEDY)
         add_greedy(&sum, is, runs);
     else if (start == KMEANS_START_PARALLEL)
         add_parallel(&sum, is, runs);
@@ -125,7 +154,7 @@ static void add_seeding(shoal_cost *out, const sizes *is, int64_t start, double 
 /* Updates of the centres, and a last round of labels, which has the distance to its own centre for each row. */
 static void add_run(shoal_cost *out, const sizes *is, double updates, double labels, double row_bytes)
 {
-    double scores = 2 * is->k * is->columns, sums = is->k * (is->columns + 1 + is->weighted) * sizeof(int64_t);
+    double scores = 2 * is->k * is->columns, sums = sum_bytes(is);
     tally sum = {0};
     add_rounds(&sum, updates, (tally){.operations = scores, .model = is->model, .partial = sums});
     add_rounds(&sum, labels,
@@ -133,6 +162,22 @@ static void add_run(shoal_cost *out, const sizes *is, double updates, double lab
                        .model = is->model,
                        .partial = is->k * sizeof(int64_t),
                        .row = row_bytes});
+    add_cost_phase(out, "run", &sum);
+}
+
+/* Batches, of which refilling is no more than a small part, and a last round of labels. */
+static void add_batches(shoal_cost *out, const sizes *is, const shoal_kmeans_config *config)
+{
+    const double rows = fmin((double)config->batch, is->rows), steps = ceil(is->rows / rows);
+    const double sums = sum_bytes(is), scores = 2 * is->k * is->columns, model = is->model + sizeof(batch_state);
+    tally sum = {0};
+    add_rounds(&sum, steps * (double)config->iterations,
+               (tally){.operations = (scores + 3 * is->columns) * rows / is->rows, .model = model, .partial = sums});
+    add_rounds(&sum, 1,
+               (tally){.operations = scores + 3 * is->columns,
+                       .model = is->model,
+                       .partial = is->k * sizeof(int64_t),
+                       .row = sizeof(int32_t)});
     add_cost_phase(out, "run", &sum);
 }
 
@@ -158,10 +203,16 @@ static int cost_of_one(shoal_cost *out, const shoal_kmeans_config *config, const
     if (status < 0)
         return status;
     int64_t runs = start == KMEANS_START_GIVEN || config->runs < 1 ? 1 : config->runs;
-    const sizes is = sizes_of(config->k, runs, shape);
+    sizes is = sizes_of(config->k, runs, shape);
+    is.model += config->batch > 0 ? is.k * sizeof(double) : 0;
     *out = (shoal_cost){0};
     add_scan(out, &is, true);
-    add_seeding(out, &is, start, (double)runs);
+    add_seeding(out, &is, config, start, (double)runs);
+    if (config->batch > 0) {
+        add_batches(out, &is, config);
+        finish_cost(out);
+        return SHOAL_OK;
+    }
     /* Unless the last run is the best, rows get the labels of the best one at the end. */
     add_run(out, &is, (double)runs * (double)config->iterations, (double)(runs + (runs > 1)), sizeof(int32_t));
     finish_cost(out);

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "data/data_address.h"
 #include "data/read_whole.h"
-#include "learn/kmeans/kmeans_internal.h"
+#include "learn/kmeans/batch.h"
 #include "learn/standardise.h"
 
 /* ---- before the run ---------------------------------------------------------------------------------------------- */
@@ -47,6 +47,9 @@ static int check_kmeans(const void *from, const learn_inputs *given)
     if (!is_init_word(init) && config->ks)
         return shoal_fail(SHOAL_USAGE, "--init %s has the first centres of one K, but -k is %s: give one K", init,
                           config->ks);
+    int status = kmeans_check_batch(config);
+    if (status < 0)
+        return status;
     if (!config->ks && (config->choose != SHOAL_CHOOSE_SILHOUETTE || config->sample > 0))
         return shoal_fail(SHOAL_USAGE, "%s needs several K to choose from, as in -k 2..20",
                           config->sample > 0 ? "--sample" : "--choose");
@@ -93,14 +96,17 @@ static int check_metric(const learn_model_file *model, int wanted)
                       model->path, kmeans_metrics[metric], kmeans_metrics[wanted], kmeans_metrics[metric]);
 }
 
-static int read_model_centres(double **out, int64_t *rows, int64_t *columns, const char *path, int metric)
+/* Centres, and what they have seen: out[1] stays NULL where a model does not say. */
+static int read_model_centres(double *out[2], int64_t *rows, int64_t *columns, const char *path, int metric)
 {
     learn_model_file model = {0};
     int status = learn_model_file_open_as(&model, path, "kmeans");
     if (status == SHOAL_OK)
         status = check_metric(&model, metric);
     if (status == SHOAL_OK)
-        status = learn_model_file_matrix(out, rows, columns, &model, "centres");
+        status = learn_model_file_matrix(&out[0], rows, columns, &model, "centres");
+    if (status == SHOAL_OK && learn_model_file_has(&model, "seen"))
+        status = learn_model_file_vector(&out[1], rows, &model, "seen");
     learn_model_file_close(&model);
     return status;
 }
@@ -114,7 +120,7 @@ static int settle_kmeans(void *into, double *values[4], const learn_inputs *give
     if (is_init_word(config->init))
         return SHOAL_OK;
     int status = data_safetensors_is(config->init)
-                     ? read_model_centres(&values[0], &rows, &columns, config->init, config->metric)
+                     ? read_model_centres(values, &rows, &columns, config->init, config->metric)
                      : data_read_float64(&values[0], &rows, &columns, config->init);
     if (status < 0)
         return status;
@@ -129,6 +135,7 @@ static int settle_kmeans(void *into, double *values[4], const learn_inputs *give
     if (!data_safetensors_is(config->init))
         learn_standardise_values(values[0], rows, about->schema);
     config->start = values[0];
+    config->seen = values[1];
     return SHOAL_OK;
 }
 
@@ -168,7 +175,7 @@ static const learn_output outputs[] = {
     {0},
 };
 
-static const char *const parts[] = {"centres", NULL};
+static const char *const parts[] = {"centres", "seen", NULL};
 
 /* The seed has its own entry, as models always had it. */
 static void annotate(shoal_result *facts, const learn_ended *ended)
@@ -348,6 +355,19 @@ static int tell_kmeans(shoal_result *facts, const learn_ended *ended)
     return SHOAL_OK;
 }
 
+/* "batches    85 of 1,024 rows" */
+static void summarise_batches(learn_lines *lines, const learn_ended *ended)
+{
+    const shoal_kmeans_config *config = ended->config;
+    const double batches = shoal_result_number(ended->result, "batches");
+    learn_say(lines, "batches", "%.0f of ", batches);
+    if (config->batch > ended->rows.rows)
+        learn_say_more(lines, "all %" PRId64 " row%s, since --batch %" PRId64 " is more than there are",
+                       ended->rows.rows, base_plural(ended->rows.rows), config->batch);
+    else
+        learn_say_more(lines, "%" PRId64 " row%s", config->batch, base_plural(config->batch));
+}
+
 static void summarise_kmeans(learn_lines *lines, const learn_ended *ended)
 {
     double computed = (double)ended->counter[0], skipped = (double)ended->counter[1];
@@ -361,6 +381,8 @@ static void summarise_kmeans(learn_lines *lines, const learn_ended *ended)
               converged        ? "converged"
               : ended->stopped ? "stopped"
                                : LEARN_NOT_CONVERGED);
+    if (((const shoal_kmeans_config *)ended->config)->batch > 0)
+        summarise_batches(lines, ended);
     if (computed + skipped > 0)
         learn_say(lines, "distances", "%.4g computed, %.4g skipped (%.1f%%)", computed, skipped,
                   100 * skipped / (computed + skipped));
@@ -474,8 +496,11 @@ static const char *const description[] = {
     "see shoal data info and docs/data.md.",
     "With several K, as in -k 2..20, each is tried, a table shows the objective, the mean silhouette and the "
     "Calinski-Harabasz score of each, and which K the rules pick; the outputs are of the one that --choose picks.",
+    "With --batch B it is mini-batch k-means: the centres move after every B rows, drawn at random, and a pass or two "
+    "often does. Then the first centres come from a sample, and rows that a store or a generator streams need not fit "
+    "into memory.",
     "The result depends on the data, the options under Clustering and the weights alone. The number of threads, the "
-    "kernel and the grain never change one bit of it.",
+    "kernel and the grain never change one bit of it; but with --batch the grain says which rows are drawn together.",
     "Without an option for output a summary is printed and nothing is written. Every file is written under a "
     "temporary name and renamed when whole, so an old file stays until the new one is there.",
     "SIGINT (Ctrl-C), SIGTERM or SIGHUP ends the run after the round it is in: the files are written from what has "
@@ -494,6 +519,8 @@ static const learn_example examples[] = {
     {"shoal kmeans iris.csv -k 3 --drop-column species --runs 10 --json", "the best of ten runs, for a script"},
     {"shoal kmeans documents.npy -k 50 --metric cosine --model topics.safetensors",
      "by direction only: word counts, embeddings"},
+    {"shoal kmeans big.npy -k 1000 --batch 10000 --model model.safetensors",
+     "mini-batch k-means: a pass or two is enough"},
     {"shoal kmeans data.npy --init centres.npy --iterations 1", "one more iteration from given centres"},
     {"shoal kmeans data.npy -k 100 --workers local:4 --centres centres.npy",
      "with four processes, any of which may die"},

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/option.h"
 #include "base/text.h"
+#include "learn/kmeans/batch.h"
 #include "learn/kmeans/choose.h"
 
 /* greedy k-means++ is one round a centre; above this many k-means|| is quicker and as good. */
@@ -14,6 +15,9 @@ enum { GREEDY_MOST = 50 };
 _Static_assert(offsetof(shoal_kmeans_config, ks) ==
                    offsetof(shoal_kmeans_config, k) + offsetof(base_option_counts, several),
                "k and ks are one option");
+
+#define TEXT_OF_IT(value) #value
+#define TEXT_OF(value) TEXT_OF_IT(value)
 
 /* In the order of shoal_kmeans_choose. */
 static const char *const choose_choices[] = {"silhouette", "calinski-harabasz", "elbow", NULL};
@@ -49,13 +53,28 @@ static const shoal_option kmeans_options[] = {
     {"sample", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, sample), "N",
      "of several K: number of rows that silhouettes are computed from", .least = 2, .most = 100000,
      .default_text = "1000 to 3000, fewer where there are many columns"},
+    {"batch", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, batch), "B",
+     "mini-batch k-means: move the centres after every B rows, drawn at random; an iteration is still one pass over "
+     "all rows",
+     .least = 1, .most = INT32_MAX, .default_text = "all rows"},
+    {"init-size", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, init_size), "N",
+     "with --batch: find the first centres, and judge them, among N rows drawn at random", .least = 1,
+     .most = INT32_MAX, .default_text = "3 times B, or 3 times K if that is more"},
+    {"max-no-improvement", 0, SHOAL_OPTION_COUNT, offsetof(shoal_kmeans_config, max_no_improvement), "N",
+     "with --batch: stop after N batches in a row that do not lower the smoothed objective; 0: do not stop for that",
+     TEXT_OF(KMEANS_PATIENCE), 0, .most = INT32_MAX},
+    {"reassignment-ratio", 0, SHOAL_OPTION_REAL, offsetof(shoal_kmeans_config, reassignment_ratio), "R",
+     "with --batch: move a centre that has seen less than R times the weight of the one that has seen most to a row "
+     "drawn at random; 0: never",
+     TEXT_OF(KMEANS_REASSIGNMENT), 0, .most = 1},
     {0}};
 
 static const kmeans_phase *const phases[KMEANS_PHASES] = {
     [KMEANS_RANGE] = &kmeans_range, [KMEANS_SPREAD] = &kmeans_spread,     [KMEANS_WEIGH] = &kmeans_weigh,
     [KMEANS_FETCH] = &kmeans_fetch, [KMEANS_JUDGE] = &kmeans_judge,       [KMEANS_SAMPLE] = &kmeans_sample,
     [KMEANS_LLOYD] = &kmeans_lloyd, [KMEANS_RELOCATE] = &kmeans_relocate, [KMEANS_LABEL] = &kmeans_label,
-    [KMEANS_DRAW] = &kmeans_draw,   [KMEANS_TALLY] = &kmeans_tally,
+    [KMEANS_DRAW] = &kmeans_draw,   [KMEANS_TALLY] = &kmeans_tally,       [KMEANS_SCATTER] = &kmeans_scatter,
+    [KMEANS_RATE] = &kmeans_rate,   [KMEANS_BATCH] = &kmeans_batch,       [KMEANS_REFILL] = &kmeans_refill,
 };
 
 const kmeans_phase *kmeans_phase_of(const shoal_round *round)
@@ -83,7 +102,7 @@ int kmeans_choose_start(int64_t *out, const shoal_kmeans_config *config)
     if (config->start)
         *out = KMEANS_START_GIVEN;
     else if (strcmp(init, "auto") == 0)
-        *out = kmeans_usual_start(config->k);
+        *out = config->batch > 0 ? KMEANS_START_GREEDY : kmeans_usual_start(config->k);
     else if (strcmp(init, "kmeans++") == 0)
         *out = KMEANS_START_GREEDY;
     else if (strcmp(init, "parallel") == 0)
@@ -124,7 +143,7 @@ static int check_config(const shoal_kmeans_config *config, const base_counts *ks
     if (shape->rows < 1 || shape->columns < 1)
         return shoal_fail(SHOAL_INVALID, "the data has %lld rows and %lld columns; k-means needs at least one of each",
                           (long long)shape->rows, (long long)shape->columns);
-    if (most > shape->rows)
+    if (most > shape->rows && !(config->start && config->batch > 0)) /* further rows for centres that are there */
         return shoal_fail(SHOAL_INVALID, "-k %lld is more than the data's %lld row%s", (long long)most,
                           (long long)shape->rows, base_plural(shape->rows));
     if (config->start && config->k == 0)
@@ -138,6 +157,11 @@ static int check_config(const shoal_kmeans_config *config, const base_counts *ks
         return shoal_fail(SHOAL_USAGE, "--iterations must be at least 0 and --runs 1 to %d", KMEANS_RUNS_MOST);
     if (!is_metric(config->metric))
         return fail_metric(config->metric);
+    int status = kmeans_check_batch(config);
+    if (status < 0)
+        return status;
+    if (config->start && config->batch > 0 && config->seen && !kmeans_are_sizes(config->seen, config->k))
+        return shoal_fail(SHOAL_INVALID, "--init: what a centre has seen is negative or not finite");
     return config->start ? check_centres("--init", config->start, config->k, shape->columns) : SHOAL_OK;
 }
 
@@ -169,6 +193,7 @@ static int start_kmeans(shoal_round **out, const void *untyped, const shoal_shap
         status = kmeans_choose_start(&header.start, config);
     if (status == SHOAL_OK)
         kmeans_ask_trials(&header, &ks, config, shape);
+    kmeans_ask_batches(&header, config, shape);
     if (header.start == KMEANS_START_GIVEN)
         header.runs = 1; /* every run would be the same */
     if (status == SHOAL_OK)
@@ -179,6 +204,8 @@ static int start_kmeans(shoal_round **out, const void *untyped, const shoal_shap
     if (config->start)
         memcpy(kmeans_view_of(*out).centres, config->start,
                (size_t)(config->k * shape->columns) * sizeof *config->start);
+    if (config->start && config->batch > 0 && config->seen)
+        memcpy(kmeans_view_of(*out).seen, config->seen, (size_t)config->k * sizeof *config->seen);
     kmeans_describe(*out, shape);
     return SHOAL_OK;
 }
@@ -302,6 +329,7 @@ const shoal_algorithm shoal_kmeans = {
     .start = start_kmeans,
     .check = kmeans_check,
     .check_result = kmeans_check_result,
+    .strata = kmeans_strata,
     .prepare = prepare_kmeans,
     .forget = forget_kmeans,
     .scratch_bytes = scratch_bytes_kmeans,

@@ -27,6 +27,10 @@ typedef enum kmeans_phase_id {
     KMEANS_LABEL,    /* final labels and objective */
     KMEANS_DRAW,     /* several K: brings the rows that they are compared by */
     KMEANS_TALLY,    /* several K: sums of the clusters as they are labelled in the end */
+    KMEANS_SCATTER,  /* batches: brings the rows that first centres are found among */
+    KMEANS_RATE,     /* batches: improves first centres, and compares those of several runs */
+    KMEANS_BATCH,    /* batches: labels and sums of one */
+    KMEANS_REFILL,   /* batches: brings rows for clusters that hardly get any */
     KMEANS_PHASES
 } kmeans_phase_id;
 
@@ -88,6 +92,13 @@ typedef struct kmeans_model {
     int64_t chosen;       /* k is the number that was chosen: label and finish */
     double between, away; /* of the last tally, see kmeans_tally_sums */
 
+    /* Batches (batch.h); all zero without. */
+    int64_t batch;     /* rows of one */
+    int64_t init_size; /* rows that first centres are found among */
+    int64_t patience;  /* batches in a row without improvement that end it; 0: none do */
+    double reassignment;
+    int64_t batches; /* done so far */
+
     int64_t extra_bytes; /* of the phase's own section */
 } kmeans_model;
 
@@ -101,6 +112,7 @@ typedef struct kmeans_view {
     double *drift;              /* k: how far each centre is from where the memo's round had it, rounded up; in units */
     double *travel;             /* k: the way each centre has come since the run began, rounded up; in units */
     double *best;               /* k x columns when runs > 1, else NULL */
+    double *seen;               /* batches: k, the weight, or number, of the rows that each centre has had; else NULL */
     struct kmeans_trial *trial; /* as many as there are trials */
     void *extra;
 } kmeans_view;
@@ -112,7 +124,7 @@ int kmeans_round_from(shoal_round **out, const shoal_round *from, kmeans_phase_i
 /* The first one. */
 int kmeans_round_first(shoal_round **out, const kmeans_model *header);
 /* Like kmeans_round_from, but for the centres: the caller writes all of them. */
-int kmeans_round_moved(shoal_round **out, const shoal_round *from, kmeans_phase_id phase);
+int kmeans_round_moved(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, size_t extra_bytes);
 /* Like kmeans_round_from, with another number of centres, all zero, and no way that they have come. */
 int kmeans_round_resized(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, int64_t k);
 /* Like kmeans_round_from, with another number of wide columns (all zero). */
@@ -143,7 +155,8 @@ typedef struct kmeans_phase {
 } kmeans_phase;
 
 extern const kmeans_phase kmeans_range, kmeans_spread, kmeans_weigh, kmeans_fetch, kmeans_judge, kmeans_sample,
-    kmeans_lloyd, kmeans_relocate, kmeans_label, kmeans_draw, kmeans_tally;
+    kmeans_lloyd, kmeans_relocate, kmeans_label, kmeans_draw, kmeans_tally, kmeans_scatter, kmeans_rate, kmeans_batch,
+    kmeans_refill;
 
 /* Counters of shoal_scratch. */
 enum { KMEANS_COMPUTED, KMEANS_SKIPPED, KMEANS_DEFINITIONS };
@@ -178,7 +191,11 @@ int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_sh
 /* Asked to stop while there are no centres of this run: labels by the best run's before it, or fails with SHOAL_STOPPED
  * when there was none. */
 int kmeans_stop_early(shoal_round **next, const shoal_round *round, const char *doing);
-/* The first Lloyd round, once all centres are there. */
+/* The best run so far is the one at hand, by an objective in the learner's units; and its centres are those to end
+ * with. */
+void kmeans_remember_best(kmeans_view *view, double objective);
+void kmeans_recall_best(kmeans_view *view);
+/* The first Lloyd round, or that of batches, once all centres are there. */
 int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_shape *shape);
 
 enum { KMEANS_ORIGIN_COPIES = 48 };
@@ -238,6 +255,10 @@ void kmeans_rows_centre(float *out, const kmeans_rows *rows, int64_t i);
 void kmeans_rows_centre_run(float *out, const kmeans_rows *rows, int64_t i, int count);
 /* The definition: squared distance of row i to a centre, in units. */
 double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *centre);
+/* The same of every row of the grain to the centre that it is labelled with. */
+void kmeans_rows_distances(double *out, const kmeans_rows *rows, const int32_t *label, const double *centres);
+/* Whether rows are bytes, 0 to 255, as they lie: kernels take them so. */
+bool kmeans_rows_are_bytes(const kmeans_view *view, const shoal_shape *shape);
 /* The definition of labels by the cosine: dot product of row i, brought to length 1, and a centre. */
 double kmeans_rows_product(const kmeans_rows *rows, int64_t i, const double *centre);
 /* Adds row i to the sums of one cluster and takes it from another's (NULL: from none). */
@@ -310,7 +331,7 @@ typedef struct kmeans_prepared {
     float *origin32; /* KMEANS_ORIGIN_COPIES times over when there are few columns, so that runs of rows are one */
     kmeans_pack pack;
     double *padded;           /* the label round with KMEANS_ALL: the centres, padded with columns of zeros */
-    double objective_inverse; /* the label round: 1 / quantum of the objective */
+    double objective_inverse; /* where rows' distances are added up: 1 / quantum of the objective */
     double *near;             /* seeding: for each centre, squared distances to the set's members, in units */
     double *set;              /* seeding: the rows that were packed */
     int64_t near_capacity, set_capacity;
@@ -374,15 +395,40 @@ size_t kmeans_scratch_assign(const shoal_round *round, const kmeans_prepared *pr
 
 /* What a Lloyd round adds up, wherever it lies. */
 typedef struct kmeans_sums {
-    int64_t *values; /* k x columns */
-    int64_t *rows;   /* k: how many that have weight */
-    int64_t *weight; /* k, in quanta; NULL when unweighted */
-    int64_t *wide;   /* k x wide pairs of digits */
+    int64_t *values;     /* k x columns */
+    int64_t *rows;       /* k: how many that have weight */
+    int64_t *weight;     /* k, in quanta; NULL when unweighted */
+    int64_t *wide;       /* k x wide pairs of digits */
+    kernel_pairs *pairs; /* those of a batch of bytes: k x kmeans_pairs(columns) plain sums, in the place of values and
+                          * wide; else NULL */
 } kmeans_sums;
+
+/* The cells of a Lloyd round. */
+enum { LLOYD_VALUES, LLOYD_ROWS, LLOYD_WEIGHT, LLOYD_WIDE };
+
+/* Columns, and one more where that takes to fill whole int64_t. */
+static inline int64_t kmeans_pairs(int64_t columns)
+{
+    return (columns + 1) / 2 * 2;
+}
 
 /* Adds row i to cluster `to` and takes it from `from` (-1: from none). */
 void kmeans_sums_move(const kmeans_sums *sums, const kmeans_rows *rows, int64_t i, int64_t to, int64_t from);
 bool kmeans_sums_empty(const kmeans_sums *sums, int64_t cluster);
+/* Those of a Lloyd round's partial, or of a batch's. */
+kmeans_sums kmeans_sums_of(shoal_partial *partial, const kmeans_model *model);
+/* A cluster's weight, or its number of rows. */
+double kmeans_sums_weight(const kmeans_sums *sums, const kmeans_model *model, int64_t cluster);
+/* The sum of its rows' differences from the origin, and what each column's quantum is: 0 for wide ones. */
+void kmeans_sums_values(double *out, const kmeans_sums *sums, const kmeans_view *view, const double *quantum,
+                        int64_t cluster);
+void kmeans_quanta(double *quantum, const kmeans_view *view);
+
+/* Sums of weighted squared distances from the model's centres: no row's term is greater than the bound, and 1 / quantum
+ * of the sum, 0 where it is infinite. */
+double kmeans_objective_bound(const kmeans_view *view);
+double kmeans_objective_inverse(const kmeans_view *view);
+double kmeans_objective_value(const kmeans_view *view, const int64_t *digits);
 
 /* Ends an iteration: new centres from the sums (empty clusters keep theirs), then the next Lloyd or label round.
  * `next` starts as a copy of `round`'s model, whose centres the sums were made with. */

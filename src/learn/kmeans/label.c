@@ -49,7 +49,7 @@ static void describe_label(shoal_round *round, const shoal_shape *shape)
 }
 
 /* No row adds more to the objective than this: its width and the farthest centre's norm give a first bound. */
-static double objective_bound(const kmeans_view *view)
+double kmeans_objective_bound(const kmeans_view *view)
 {
     const kmeans_model *model = view->model;
     double farthest = 0;
@@ -68,9 +68,9 @@ static double objective_bound(const kmeans_view *view)
 }
 
 /* One over the quantum of the objective. */
-static double objective_inverse(const kmeans_view *view)
+double kmeans_objective_inverse(const kmeans_view *view)
 {
-    double most = objective_bound(view);
+    double most = kmeans_objective_bound(view);
     if (isinf(most))
         return 0; /* centres so far away that squares overflow: the objective is infinite */
     return most > 0 ? fmin(ldexp(1, 2 * shoal_wide_bits(view->model->rows) - 2) / kmeans_power_above(most), 0x1p1000)
@@ -94,8 +94,7 @@ static int label_by_bounds(int32_t *label, double *distance, const kmeans_rows *
     if (status < 0)
         return status;
     memcpy(label, kmeans_memo_of(grain).label, (size_t)grain->rows * sizeof *label);
-    for (int64_t i = 0; i < grain->rows; i++)
-        distance[i] = kmeans_rows_distance(rows, i, view->centres + label[i] * view->model->columns);
+    kmeans_rows_distances(distance, rows, label, view->centres);
     return SHOAL_OK;
 }
 
@@ -167,7 +166,7 @@ static int prepare_label(kmeans_prepared *prepared, const shoal_round *round, co
                          const shoal_crew *crew)
 {
     kmeans_view view = kmeans_view_of(round);
-    prepared->objective_inverse = objective_inverse(&view);
+    prepared->objective_inverse = kmeans_objective_inverse(&view);
     return cell_of_all(view.model) >= 0 ? kmeans_pad_centres(prepared, &view)
                                         : kmeans_prepare_centres(prepared, round, shape, crew);
 }
@@ -190,6 +189,11 @@ static int make_labelled_result(shoal_result **out, const kmeans_view *view, sho
     if (!sizes)
         return SHOAL_MEMORY;
     memcpy(sizes, shoal_partial_values(merged, LABEL_SIZES), (size_t)model->k * sizeof *sizes);
+    double *seen = view->seen ? shoal_result_add(result, "seen", SHOAL_FLOAT64, 1, shape) : NULL;
+    if (view->seen && !seen)
+        return SHOAL_MEMORY;
+    for (int64_t j = 0; seen && j < model->k; j++)
+        seen[j] = view->seen[j] / model->weight_scale;
     status = shoal_result_take_rows(result, "labels", SHOAL_INT32, merged, LABEL_ROWS, model->rows);
     const int nearest = cell_of_nearest(model), all = cell_of_all(model);
     if (status == SHOAL_OK && nearest >= 0)
@@ -202,6 +206,8 @@ static int make_labelled_result(shoal_result **out, const kmeans_view *view, sho
     result->incomplete = model->stopping || (!model->finishing && model->run + 1 < model->runs);
     shoal_result_set_whole(result, "k", model->k);
     shoal_result_set_whole(result, "iterations", model->iteration);
+    if (model->batch > 0)
+        shoal_result_set_whole(result, "batches", model->batches);
     shoal_result_set_truth(result, "converged", model->converged);
     shoal_result_set(result, "objective", objective);
     shoal_result_set_whole(result, "run", model->run);
@@ -210,7 +216,7 @@ static int make_labelled_result(shoal_result **out, const kmeans_view *view, sho
     return status;
 }
 
-static void remember_best(kmeans_view *view, double objective)
+void kmeans_remember_best(kmeans_view *view, double objective)
 {
     kmeans_model *model = view->model;
     memcpy(view->best, view->centres, (size_t)(model->k * model->columns) * sizeof(double));
@@ -220,7 +226,7 @@ static void remember_best(kmeans_view *view, double objective)
     model->best_objective = objective;
 }
 
-static void recall_best(kmeans_view *view)
+void kmeans_recall_best(kmeans_view *view)
 {
     kmeans_model *model = view->model;
     memcpy(view->centres, view->best, (size_t)(model->k * model->columns) * sizeof(double));
@@ -240,7 +246,7 @@ int kmeans_stop_early(shoal_round **next, const shoal_round *round, const char *
     int status = kmeans_round_from(next, round, kmeans_phase_after_lloyd(model), 0);
     if (status == SHOAL_OK) {
         kmeans_view view = kmeans_view_of(*next);
-        recall_best(&view);
+        kmeans_recall_best(&view);
     }
     return status;
 }
@@ -256,9 +262,9 @@ static int next_run(shoal_round **next, const shoal_round *round, double objecti
     kmeans_view view = kmeans_view_of(after);
     view.model->runs_done++;
     if (better)
-        remember_best(&view, objective);
+        kmeans_remember_best(&view, objective);
     if (view.model->run + 1 == view.model->runs || stop) {
-        recall_best(&view);
+        kmeans_recall_best(&view);
         *next = after;
         return SHOAL_OK;
     }
@@ -268,10 +274,9 @@ static int next_run(shoal_round **next, const shoal_round *round, double objecti
     return status;
 }
 
-static double objective_of(const kmeans_view *view, shoal_partial *merged)
+double kmeans_objective_value(const kmeans_view *view, const int64_t *digits)
 {
-    double inverse = objective_inverse(view);
-    const int64_t *digits = shoal_partial_values(merged, LABEL_OBJECTIVE);
+    double inverse = kmeans_objective_inverse(view);
     return inverse > 0 ? shoal_wide_value(digits, 1, 0, shoal_wide_bits(view->model->rows)) / inverse : INFINITY;
 }
 
@@ -280,7 +285,7 @@ static bool is_coarse(const kmeans_view *view, double objective, double most)
 {
     if (!(most > 0) || isinf(most))
         return false;
-    return isinf(objective) || objective * objective_inverse(view) < 0x1p40 * (double)view->model->rows;
+    return isinf(objective) || objective * kmeans_objective_inverse(view) < 0x1p40 * (double)view->model->rows;
 }
 
 /* The same round again, now that the greatest term is known. */
@@ -302,7 +307,7 @@ static int update_label(shoal_round **next, shoal_result **result, const shoal_r
 {
     kmeans_view view = kmeans_view_of(round);
     kmeans_model *model = view.model;
-    double objective = objective_of(&view, merged);
+    double objective = kmeans_objective_value(&view, shoal_partial_values(merged, LABEL_OBJECTIVE));
     double most = shoal_max_value(shoal_partial_values(merged, LABEL_MOST)[0]);
     if (!model->objective_most && is_coarse(&view, objective, most))
         return measure_finer(next, round, most);

@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "learn/kmeans/kmeans_internal.h"
+#include "learn/kmeans/batch.h"
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-enum { LLOYD_VALUES, LLOYD_ROWS, LLOYD_WEIGHT, LLOYD_WIDE };
-
-static kmeans_sums sums_of(shoal_partial *partial, const kmeans_model *model)
+kmeans_sums kmeans_sums_of(shoal_partial *partial, const kmeans_model *model)
 {
     return (kmeans_sums){.values = shoal_partial_values(partial, LLOYD_VALUES),
                          .rows = shoal_partial_values(partial, LLOYD_ROWS),
@@ -57,6 +55,42 @@ void kmeans_sums_move(const kmeans_sums *sums, const kmeans_rows *rows, int64_t 
 bool kmeans_sums_empty(const kmeans_sums *sums, int64_t cluster)
 {
     return sums->weight ? sums->weight[cluster] <= 0 : sums->rows[cluster] <= 0;
+}
+
+double kmeans_sums_weight(const kmeans_sums *sums, const kmeans_model *model, int64_t cluster)
+{
+    return sums->weight ? (double)sums->weight[cluster] / model->weight_inverse : (double)sums->rows[cluster];
+}
+
+/* Quanta are powers of two: to multiply by one rounds as to divide by its inverse does, and is faster. */
+void kmeans_quanta(double *quantum, const kmeans_view *view)
+{
+    for (int64_t k = 0; k < view->model->columns; k++)
+        quantum[k] = view->inverse[k] > 0 ? 1 / view->inverse[k] : 0;
+}
+
+static void add_wide(double *sum, const kmeans_sums *sums, const kmeans_view *view, int64_t cluster)
+{
+    const kmeans_model *model = view->model;
+    for (int64_t w = 0; w < model->wide; w++)
+        sum[view->wide_column[w]] = shoal_wide_value(sums->wide, model->k * model->wide, cluster * model->wide + w,
+                                                     shoal_wide_bits(model->rows)) /
+                                    view->wide_inverse[w];
+}
+
+void kmeans_sums_values(double *restrict out, const kmeans_sums *sums, const kmeans_view *view, const double *quantum,
+                        int64_t cluster)
+{
+    const int64_t columns = view->model->columns, *values = sums->values + cluster * columns;
+    if (sums->pairs) {
+        const kernel_pairs *plain = sums->pairs + cluster * kmeans_pairs(columns);
+        for (int64_t k = 0; k < columns; k++)
+            out[k] = (double)plain[k] - (double)sums->rows[cluster] * view->origin[k];
+        return;
+    }
+    for (int64_t k = 0; k < columns; k++)
+        out[k] = (double)values[k] * quantum[k];
+    add_wide(out, sums, view, cluster);
 }
 
 /* ---- Lloyd: map -------------------------------------------------------------------------------------------------- */
@@ -118,7 +152,7 @@ int kmeans_map_lloyd(shoal_partial *partial, const shoal_round *round, const kme
     unsigned char *memory = scratch->memory;
     kmeans_rows rows;
     kmeans_rows_init(&rows, prepared, &view, grain, &memory);
-    adding job = {sums_of(partial, view.model), &rows};
+    adding job = {kmeans_sums_of(partial, view.model), &rows};
     return kmeans_assign(&rows, &prepared->pack, view.centres, grain->carried, add_changed, &job, memory,
                          scratch->counters);
 }
@@ -135,38 +169,6 @@ typedef struct moving {
     double *moved;     /* squared movement of each centre */
     double *objective; /* what each cluster adds to the objective under the old centres, less the rows' own squares */
 } moving;
-
-static double cluster_weight(const moving *job, int64_t j)
-{
-    return job->sums->weight ? (double)job->sums->weight[j] / job->old.model->weight_inverse
-                             : (double)job->sums->rows[j];
-}
-
-/* Quanta are powers of two: to multiply by one rounds as to divide by its inverse does, and is faster. */
-static void find_quanta(moving *job)
-{
-    for (int64_t k = 0; k < job->old.model->columns; k++)
-        job->quantum[k] = job->old.inverse[k] > 0 ? 1 / job->old.inverse[k] : 0;
-}
-
-static void add_wide(const moving *job, int64_t j, double *sum)
-{
-    const kmeans_model *model = job->old.model;
-    for (int64_t w = 0; w < model->wide; w++)
-        sum[job->old.wide_column[w]] = shoal_wide_value(job->sums->wide, model->k * model->wide, j * model->wide + w,
-                                                        shoal_wide_bits(model->rows)) /
-                                       job->old.wide_inverse[w];
-}
-
-/* The sums of a cluster, from the origin. */
-static void sum_cluster(const moving *job, int64_t j, double *sum)
-{
-    const int64_t columns = job->old.model->columns, *values = job->sums->values + j * columns;
-    const double *quantum = job->quantum;
-    for (int64_t k = 0; k < columns; k++)
-        sum[k] = (double)values[k] * quantum[k];
-    add_wide(job, j, sum);
-}
 
 /* What is added up in the order of the columns; a block of them at a time, whose terms are computed on vectors. */
 enum { MOVE_BLOCK = 32 };
@@ -214,10 +216,11 @@ static int move_centre(void *context, int64_t j, int thread)
     int64_t columns = job->old.model->columns;
     const double *old = job->old.centres + j * columns, *origin = job->old.origin;
     double *sum = job->fresh.centres + j * columns; /* sums first, turned into the centre in place */
-    turning turn = {.stays = kmeans_sums_empty(job->sums, j), .weight = cluster_weight(job, j)};
+    turning turn = {.stays = kmeans_sums_empty(job->sums, j),
+                    .weight = kmeans_sums_weight(job->sums, job->old.model, j)};
     movement total = {0};
     (void)thread;
-    sum_cluster(job, j, sum);
+    kmeans_sums_values(sum, job->sums, &job->old, job->quantum, j);
     if (kmeans_is_cosine(job->old.model)) {
         turn.unit = kmeans_sum_factor(sum, job->kernel, columns);
         turn.stays |= !(turn.unit > 0);
@@ -311,7 +314,7 @@ static int move_all(moving *job, const shoal_crew *crew)
         status = base_alloc_unset(&job->objective, k, sizeof *job->objective, "objectives");
     if (status < 0)
         return status;
-    find_quanta(job);
+    kmeans_quanta(job->quantum, &job->old);
     status = crew->each(crew, (int64_t)k, move_centre, job);
     if (status == SHOAL_OK)
         status = void_copies(job);
@@ -364,7 +367,7 @@ int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const 
                             const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     double objective = NAN;
-    int status = kmeans_round_moved(next, round, KMEANS_LLOYD);
+    int status = kmeans_round_moved(next, round, KMEANS_LLOYD, 0);
     if (status == SHOAL_OK)
         status = move_centres(*next, round, sums, crew, &objective);
     if (status < 0)
@@ -392,7 +395,7 @@ int kmeans_finish_iteration(shoal_round **next, const shoal_round *round, const 
 int kmeans_tally_sums(double *between, double *away, const shoal_round *round, shoal_partial *merged)
 {
     const kmeans_view view = kmeans_view_of(round);
-    const kmeans_sums sums = sums_of(merged, view.model);
+    const kmeans_sums sums = kmeans_sums_of(merged, view.model);
     const int64_t columns = view.model->columns, k = view.model->k;
     moving job = {.old = view, .sums = &sums};
     double *mean = NULL, *total = NULL, weight = 0;
@@ -404,15 +407,15 @@ int kmeans_tally_sums(double *between, double *away, const shoal_round *round, s
         status = base_alloc(&total, (size_t)columns, sizeof *total, "the mean of all rows");
     if (status < 0)
         goto done;
-    find_quanta(&job);
+    kmeans_quanta(job.quantum, &job.old);
     for (int64_t j = 0; j < k; j++) { /* sums first, from the origin */
-        sum_cluster(&job, j, mean + j * columns);
-        weight += cluster_weight(&job, j);
+        kmeans_sums_values(mean + j * columns, &sums, &view, job.quantum, j);
+        weight += kmeans_sums_weight(&sums, view.model, j);
         for (int64_t c = 0; c < columns; c++)
             total[c] += mean[j * columns + c];
     }
     for (int64_t j = 0; j < k; j++) {
-        const double mass = cluster_weight(&job, j);
+        const double mass = kmeans_sums_weight(&sums, view.model, j);
         double apart = 0, off = 0;
         for (int64_t c = 0; c < columns && mass > 0; c++) {
             const double at = mean[j * columns + c] / mass, from = at - total[c] / weight;
@@ -434,7 +437,7 @@ static int update_lloyd(shoal_round **next, shoal_result **result, const shoal_r
                         const shoal_shape *shape, const shoal_crew *crew, bool stop)
 {
     const kmeans_model *model = round->model;
-    kmeans_sums sums = sums_of(merged, model);
+    kmeans_sums sums = kmeans_sums_of(merged, model);
     int64_t empty = 0;
     (void)result;
     for (int64_t j = 0; j < model->k; j++)
@@ -455,13 +458,15 @@ const kmeans_phase kmeans_lloyd = {.name = "run",
 int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_shape *shape)
 {
     const kmeans_model *model = from->model;
+    const bool moves = model->iterations > 0 && !model->stopping;
     (void)shape;
-    int status = kmeans_round_from(
-        next, from, model->iterations > 0 && !model->stopping ? KMEANS_LLOYD : kmeans_phase_after_lloyd(model), 0);
+    int status = moves && model->batch > 0
+                     ? kmeans_begin_batches(next, from)
+                     : kmeans_round_from(next, from, moves ? KMEANS_LLOYD : kmeans_phase_after_lloyd(model), 0);
     if (status < 0)
         return status;
     kmeans_model *fresh = (*next)->model;
-    fresh->iteration = 0;
+    fresh->iteration = fresh->batches = 0;
     fresh->converged = 0;
     fresh->objective_most = 0;
     fresh->memo_round = -1;

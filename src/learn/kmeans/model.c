@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "learn/kmeans/choose.h"
-#include "learn/round.h"
 
 /* Every section starts at a multiple of 64 bytes. */
 static size_t round_up(size_t bytes)
@@ -11,7 +10,7 @@ static size_t round_up(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-enum { SECTIONS = 10 };
+enum { SECTIONS = 11 };
 
 /* Sizes in the order of kmeans_view; false when they do not fit a size_t. */
 static bool section_bytes(size_t bytes[SECTIONS], const kmeans_model *model)
@@ -28,6 +27,7 @@ static bool section_bytes(size_t bytes[SECTIONS], const kmeans_model *model)
                                     (size_t)model->k * sizeof(double),
                                     (size_t)model->k * sizeof(double),
                                     model->runs > 1 ? centres : 0,
+                                    model->batch > 0 ? (size_t)model->k * sizeof(double) : 0,
                                     (size_t)model->trials * sizeof(kmeans_trial),
                                     (size_t)model->extra_bytes};
     for (int i = 0; i < SECTIONS; i++)
@@ -68,8 +68,9 @@ kmeans_view kmeans_view_of(const shoal_round *round)
                          .drift = (double *)at[5],
                          .travel = (double *)at[6],
                          .best = model->runs > 1 ? (double *)at[7] : NULL,
-                         .trial = (kmeans_trial *)at[8],
-                         .extra = at[9]};
+                         .seen = model->batch > 0 ? (double *)at[8] : NULL,
+                         .trial = (kmeans_trial *)at[9],
+                         .extra = at[10]};
 }
 
 /* The header is in place; all behind it holds anything. */
@@ -81,7 +82,7 @@ static int new_round(shoal_round **out, const kmeans_model *header)
                           (long long)header->columns);
     for (int i = 0; i < SECTIONS; i++)
         total += bytes[i];
-    int status = learn_round_new_unset(out, total);
+    int status = shoal_round_new_unset(out, total);
     if (status < 0)
         return status;
     memset((*out)->model, 0, round_up(sizeof *header));
@@ -133,6 +134,8 @@ static int copy_round(shoal_round **out, const shoal_round *from, const kmeans_m
     fill_section(fresh.travel, zero ? NULL : old.travel, k * sizeof(double));
     if (fresh.best)
         fill_section(fresh.best, zero ? NULL : old.best, k * columns);
+    if (fresh.seen)
+        fill_section(fresh.seen, zero ? NULL : old.seen, k * sizeof(double));
     fill_section(fresh.trial, old.trial, (size_t)header->trials * sizeof *fresh.trial);
     fill_section(fresh.extra, NULL, (size_t)header->extra_bytes);
     for (int i = 0; i < from->keeps; i++)
@@ -157,11 +160,11 @@ int kmeans_round_resized(shoal_round **out, const shoal_round *from, kmeans_phas
     return copy_round(out, from, &header, CENTRES_ZERO);
 }
 
-int kmeans_round_moved(shoal_round **out, const shoal_round *from, kmeans_phase_id phase)
+int kmeans_round_moved(shoal_round **out, const shoal_round *from, kmeans_phase_id phase, size_t extra_bytes)
 {
     kmeans_model header = *(const kmeans_model *)from->model;
     header.phase = phase;
-    header.extra_bytes = 0;
+    header.extra_bytes = (int64_t)extra_bytes;
     return copy_round(out, from, &header, CENTRES_UNSET);
 }
 

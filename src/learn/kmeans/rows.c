@@ -146,6 +146,30 @@ double kmeans_rows_distance(const kmeans_rows *rows, int64_t i, const double *ce
     return distance > rows->same ? distance : 0;
 }
 
+bool kmeans_rows_are_bytes(const kmeans_view *view, const shoal_shape *shape)
+{
+    return (shape->type == SHOAL_UINT8 || shape->type == SHOAL_BOOL) && !kmeans_is_cosine(view->model);
+}
+
+void kmeans_rows_distances(double *out, const kmeans_rows *rows, const int32_t *label, const double *centres)
+{
+    enum { BLOCK = 32 };
+    const shoal_grain *grain = rows->grain;
+    const int64_t columns = grain->shape->columns;
+    if (!kmeans_rows_are_bytes(rows->view, grain->shape)) {
+        for (int64_t i = 0; i < grain->rows; i++)
+            out[i] = kmeans_rows_distance(rows, i, centres + label[i] * columns);
+        return;
+    }
+    for (int64_t first = 0; first < grain->rows; first += BLOCK) {
+        const int64_t count = grain->rows - first < BLOCK ? grain->rows - first : BLOCK;
+        const double *centre[BLOCK];
+        for (int64_t i = 0; i < count; i++)
+            centre[i] = centres + label[first + i] * columns;
+        rows->kernel->distance8(out + first, kmeans_rows_raw(rows, first), centre, count, columns);
+    }
+}
+
 double kmeans_rows_product(const kmeans_rows *rows, int64_t i, const double *centre)
 {
     return rows->kernel->product64(exact64(rows, i), centre, rows->grain->shape->columns);

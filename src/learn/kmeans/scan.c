@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "learn/kmeans/choose.h"
 
 /* ---- range ------------------------------------------------------------------------------------------------------- */
@@ -330,7 +331,7 @@ static size_t scratch_spread(const shoal_round *round, const kmeans_prepared *pr
     size_t columns = (size_t)shape->columns;
     (void)round, (void)prepared;
     return kmeans_rows_bytes(shape->columns) + kmeans_cut_size(columns * sizeof(double)) +
-           3 * kmeans_cut_size(columns * sizeof(float));
+           5 * kmeans_cut_size(columns * sizeof(float));
 }
 
 /* One over the quantum of a WIDE cell whose terms are at most `most`. */
@@ -366,9 +367,27 @@ typedef struct spreading {
     shoal_grain unweighted;
     float *z, *step;
     uint32_t *deviation;
+    uint32_t *sum;  /* of rows of bytes: the values' sums ... */
+    int32_t *twice; /* ... and the origin, doubled, which makes it whole */
+    bool whole;     /* they are used */
     double square_inverse, weighted_inverse, weight_inverse;
     int wide_bits;
 } spreading;
+
+/* Bytes lie at multiples of 1/2 from their origins, which are midranges, and so many rows and columns of them have
+ * quanta of 1/4 or less.  A round that came from elsewhere may say anything of origins and widths. */
+static bool can_spread_whole(const kmeans_view *view, const shoal_grain *grain)
+{
+    const shoal_shape *shape = grain->shape;
+    bool whole = kmeans_rows_are_bytes(view, shape) && !grain->weights && shape->rows <= INT64_C(1) << 40 &&
+                 shape->columns <= KERNEL_BYTE_COLUMNS_MOST && view->model->scale >= 0x1p-7 && view->model->scale <= 2;
+    for (int64_t k = 0; whole && k < shape->columns; k++) {
+        const double twice = 2 * view->origin[k], width = view->inverse[k];
+        whole = twice >= 0 && twice <= 2 * UINT8_MAX && twice == (int32_t)twice &&
+                (width == 0 || (width >= 0.5 && width <= UINT8_MAX));
+    }
+    return whole;
+}
 
 /* Width of a column: no value is farther from its origin.  Until the spread is known it stands in for the quantum. */
 static void begin_spread(spreading *job, const shoal_round *round, const kmeans_prepared *prepared,
@@ -381,6 +400,8 @@ static void begin_spread(spreading *job, const shoal_round *round, const kmeans_
     job->z = kmeans_cut(&memory, (size_t)columns * sizeof(float));
     job->step = kmeans_cut(&memory, (size_t)columns * sizeof(float));
     job->deviation = kmeans_cut(&memory, (size_t)columns * sizeof(uint32_t));
+    job->sum = kmeans_cut(&memory, (size_t)columns * sizeof(uint32_t));
+    job->twice = kmeans_cut(&memory, (size_t)columns * sizeof(int32_t));
     job->square_inverse = wide_inverse(squared_width(&view), rows);
     job->weighted_inverse = wide_inverse(squared_width(&view) * view.model->weight_most, rows);
     job->weight_inverse = quantum_inverse(view.model->weight_most, (double)rows);
@@ -388,6 +409,9 @@ static void begin_spread(spreading *job, const shoal_round *round, const kmeans_
         inverse[k] = quantum_inverse(view.inverse[k], (double)rows);
         job->step[k] = deviation_step(&view, k);
     }
+    job->whole = can_spread_whole(&view, grain);
+    for (int64_t k = 0; job->whole && k < columns; k++)
+        job->twice[k] = (int32_t)(2 * view.origin[k]);
     job->view.inverse = inverse;
     job->unweighted.weights = NULL;
     kmeans_rows_init(&job->rows, prepared, &job->view, &job->unweighted, &memory);
@@ -408,6 +432,26 @@ static void spread_row(spreading *job, shoal_partial *partial, const shoal_grain
     }
 }
 
+/* spread_row for rows `first` to `last`, of bytes, when nothing that it rounds has a fraction: the cells get the same
+ * numbers. */
+static void spread_whole(spreading *job, shoal_partial *partial, const shoal_grain *grain, int64_t first, int64_t last)
+{
+    const int64_t columns = grain->shape->columns;
+    int64_t *squares = shoal_partial_values(partial, SPREAD_SQUARE), *sums = shoal_partial_values(partial, SPREAD_SUM);
+    memset(job->sum, 0, (size_t)columns * sizeof *job->sum);
+    for (int64_t i = first; i < last; i++) {
+        const uint64_t square =
+            job->rows.kernel->spread8(job->sum, job->deviation, kmeans_rows_raw(&job->rows, i), job->twice, columns);
+        shoal_wide_add(squares, 2, 0, (double)square / 4 * job->square_inverse, job->wide_bits);
+    }
+    for (int64_t k = 0; k < columns; k++) {
+        const int64_t twice = 2 * (int64_t)job->sum[k] - (last - first) * job->twice[k];
+        const uint64_t all = (uint64_t)twice * (uint64_t)(job->view.inverse[k] / 2);
+        sums[k] = base_add_wrapping(sums[k], (int64_t)all);
+        job->deviation[k] *= (uint32_t)(job->step[k] * job->view.model->scale / 2);
+    }
+}
+
 static int map_spread(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
                       const shoal_grain *grain, const shoal_scratch *scratch)
 {
@@ -417,8 +461,11 @@ static int map_spread(shoal_partial *partial, const shoal_round *round, const km
     for (int64_t first = 0; first < grain->rows; first += DEVIATION_ROWS) {
         int64_t last = grain->rows - first < DEVIATION_ROWS ? grain->rows : first + DEVIATION_ROWS;
         memset(job.deviation, 0, (size_t)columns * sizeof *job.deviation);
-        for (int64_t i = first; i < last; i++)
-            spread_row(&job, partial, grain, i);
+        if (job.whole)
+            spread_whole(&job, partial, grain, first, last);
+        else
+            for (int64_t i = first; i < last; i++)
+                spread_row(&job, partial, grain, i);
         for (int64_t k = 0; k < columns; k++)
             deviations[k] += (int32_t)job.deviation[k];
     }

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "learn/kmeans/batch.h"
 
 seed_view seed_view_of(const shoal_round *round)
 {
@@ -168,11 +169,16 @@ static int draw_different_rows(seed_view *next)
     return status;
 }
 
-/* Brings given centres to the learner's units. */
+/* Far more than rows can weigh; products with it stay finite. */
+#define SEEN_MOST 0x1p400
+
+/* Brings given centres, and what they have seen, to the learner's units. */
 static int scale_centres(shoal_round *round)
 {
     kmeans_view view = kmeans_view_of(round);
     int64_t columns = view.model->columns;
+    for (int64_t j = 0; view.seen && j < view.model->k; j++)
+        view.seen[j] = fmin(view.seen[j] * view.model->weight_scale, SEEN_MOST);
     if (kmeans_is_cosine(view.model))
         return kmeans_make_centres_unit(view.centres, view.model->k, columns);
     for (int64_t i = 0; i < view.model->k * columns; i++) {
@@ -200,6 +206,9 @@ int kmeans_begin_run(shoal_round **next, const shoal_round *from, const shoal_sh
             seed_view view = seed_view_of(*next);
             status = draw_different_rows(&view);
         }
+        break;
+    case KMEANS_START_GREEDY:
+        status = model->batch > 0 ? kmeans_begin_scatter(next, from) : seed_round_from(next, from, KMEANS_WEIGH, 0, 0);
         break;
     default: status = seed_round_from(next, from, KMEANS_WEIGH, 0, 0); break;
     }

@@ -74,9 +74,9 @@ bool seed_can_weigh(const kmeans_model *model, double most);
 int seed_greedy_judge(shoal_round **next, const shoal_round *fetched, shoal_partial *merged);
 int seed_parallel_first(shoal_round **next, const shoal_round *fetched, shoal_partial *merged);
 
-/* Picks model->k of `count` weighted points by greedy k-means++.  SHOAL_INVALID when fewer differ. */
-int seed_recluster(double *centres, const kmeans_model *model, const double *points, const int64_t *weights,
-                   int64_t count, const shoal_crew *crew);
+/* Picks model->k of `count` weighted points, 1 at least, by greedy k-means++; *found of them when fewer differ. */
+int seed_recluster(double *centres, int64_t *found, const kmeans_model *model, const double *points,
+                   const int64_t *weights, int64_t count, const shoal_crew *crew);
 
 /* Whether `grains` sums of potentials can be: none is negative, and they add up to at least `least` and at most an
  * int64. */
@@ -100,6 +100,24 @@ enum { SEED_SAMPLING_ROUNDS = 5 };
 
 /* Members of the set a seeding round looks at, at most; distances of a centre to them lie so far apart. */
 enum { SEED_MEMBERS = 32 };
+
+/* Samples that are bytes: distances between them are whole numbers, and take a tenth of the time (recluster_bytes.c).
+ * row is NULL where some value is no byte. */
+typedef struct seed_samples8 {
+    int64_t stride;  /* columns, up to a whole cache line, filled up with zeros */
+    uint8_t *row;    /* count x stride */
+    int8_t *set;     /* the trials, each value less 128 */
+    int64_t *square; /* |x|^2 of each sample ... */
+    int64_t *start;  /* ... less 256 times the sum of its values */
+} seed_samples8;
+
+int seed_samples8_fill(seed_samples8 *self, const double *points, int64_t count, int64_t columns);
+void seed_samples8_free(seed_samples8 *self);
+/* Those that distances are to, SEED_MEMBERS at most. */
+void seed_samples8_set(seed_samples8 *self, const int64_t *trial, int64_t trials);
+/* Squared distances of a sample to each of them, the bits of distance64. */
+void seed_samples8_distances(double *out, const seed_samples8 *self, const kernel_set *kernel, int64_t point,
+                             const int64_t *trial, int64_t trials);
 
 /* |a - c| >= 2 |x - c| implies |x - a| >= |x - c|: a row at squared `distance` from its nearest centre c need not look
  * at a member whose squared distance to c is `near`.  The slack covers the rounding of all three. */

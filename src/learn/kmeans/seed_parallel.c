@@ -250,8 +250,10 @@ static int update_sample(shoal_round **next, shoal_result **result, const shoal_
         if (status < 0)
             return status;
         kmeans_view fresh = kmeans_view_of(*next);
-        return seed_recluster(fresh.centres, model, view.candidate, shoal_partial_values(merged, SAMPLE_WEIGHT),
-                              view.state->candidates, crew);
+        int64_t found = 0;
+        status = seed_recluster(fresh.centres, &found, model, view.candidate,
+                                shoal_partial_values(merged, SAMPLE_WEIGHT), view.state->candidates, crew);
+        return status == SHOAL_OK && found < model->k ? seed_too_few(model, found) : status;
     }
     int status = seed_round_from(next, round, KMEANS_SAMPLE, 0, view.state->candidates);
     if (status < 0)

@@ -116,7 +116,7 @@ static int check_predict(const shoal_algorithm *self, const shoal_round *round, 
                 model->outputs == logistic_outputs(model->classes) && round->model_bytes == predict_model_bytes(model);
     if (good)
         lay_out_predict(&expected, model);
-    return good && learn_layout_is(&round->layout, &expected)
+    return good && shoal_layout_same(&round->layout, &expected)
                ? SHOAL_OK
                : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " does not hold a logistic regression model for these rows",
                             round->number);

@@ -3,6 +3,7 @@
  * It has no verb of its own: `shoal data pack` lists the images and makes the rows that name them. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,11 @@
 #include "base/text.h"
 #include "learn/pack/pack_internal.h"
 
-static const learn_output outputs[] = {{0}};
+static const learn_output outputs[] = {
+    {"picture", 0, "FILE", "draw some of what was packed, up to 100 images of all classes: .png or .svg",
+     .kind = LEARN_SHEET},
+    {0},
+};
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
@@ -25,8 +30,8 @@ static void summarise_pack(learn_lines *lines, const learn_ended *ended)
             skipped = (int64_t)shoal_result_number(result, "skipped_images"),
             shards = (int64_t)shoal_result_number(result, "shards_count");
     double bytes = shoal_result_number(result, "bytes");
-    learn_say(lines, "packed", "%" PRId64 " image%s into %" PRId64 " shard%s, %.1f MB", written, base_plural(written),
-              shards, base_plural(shards), bytes / 1e6);
+    learn_say(lines, "packed", "%" PRId64 " image%s into %" PRId64 " shard%s, %.1f %s", written, base_plural(written),
+              shards, base_plural(shards), bytes < 1e6 ? bytes / 1e3 : bytes / 1e6, bytes < 1e6 ? "kB" : "MB");
     if (written > 0)
         learn_say_more(lines, ", %.0f bytes an image", bytes / (double)written);
     if (skipped > 0)
@@ -35,18 +40,42 @@ static void summarise_pack(learn_lines *lines, const learn_ended *ended)
 
 /* ---- the manifest ------------------------------------------------------------------------------------------------ */
 
-static json_t *shard_json(const learn_ended *ended, const pack_naming *naming, int64_t index, int64_t first)
+static void put_hash(json_t **object, const char *name, const shoal_result *result, const char *tensor, int64_t index)
 {
-    const int64_t *each = (const int64_t *)shoal_result_tensor(ended->result, "shards")->values + 3 * index;
-    const unsigned char *hash = shoal_result_tensor(ended->result, "sha256")->values;
+    const unsigned char *hash = shoal_result_tensor(result, tensor)->values;
     char hex[BASE_HASH_HEX];
+    base_hex_write(hex, hash + index * BASE_HASH_SIZE, BASE_HASH_SIZE);
+    base_json_put(object, name, json_string(hex));
+}
+
+/* The file beside a shard. */
+static json_t *beside_json(const learn_ended *ended, const pack_naming *naming, int64_t index, const char *ending)
+{
+    const int64_t *each = (const int64_t *)shoal_result_tensor(ended->result, "shards")->values + PACK_NUMBERS * index;
     char *name = NULL;
     json_t *object = json_object();
-    base_hex_write(hex, hash + index * BASE_HASH_SIZE, BASE_HASH_SIZE);
+    if (pack_shard_name(&name, naming, index, each[0], ending) == SHOAL_OK)
+        base_json_put(&object, "name", base_json_text(name));
+    base_json_put(&object, "bytes", json_integer(each[3]));
+    put_hash(&object, "sha256", ended->result, "beside", index);
+    base_free(&name);
+    return object;
+}
+
+static json_t *shard_json(const learn_ended *ended, const pack_naming *naming, int64_t index, int64_t first)
+{
+    const int64_t *each = (const int64_t *)shoal_result_tensor(ended->result, "shards")->values + PACK_NUMBERS * index;
+    const pack_config *config = ended->config;
+    const char *beside = pack_beside(config->format, config->index, config->classes[0] != '\0');
+    char *name = NULL;
+    json_t *object = json_object();
     if (pack_shard_name(&name, naming, index, each[0], NULL) == SHOAL_OK) {
         base_json_put(&object, "name", base_json_text(name));
         base_json_put(&object, "bytes", json_integer(each[2]));
-        base_json_put(&object, "sha256", json_string(hex));
+        put_hash(&object, "sha256", ended->result, "sha256", index);
+        put_hash(&object, "inputs", ended->result, "inputs", index);
+        if (beside)
+            base_json_put(&object, "beside", beside_json(ended, naming, index, beside));
         base_json_put(&object, "first", json_integer(first));
         base_json_put(&object, "items", json_integer(each[0]));
         base_json_put(&object, "written", json_integer(each[1]));
@@ -68,7 +97,7 @@ static json_t *shards_json(const learn_ended *ended, const pack_naming *naming)
             json_decref(list);
             list = NULL;
         }
-        first = base_add_wrapping(first, ((const int64_t *)each->values)[3 * i]);
+        first = base_add_wrapping(first, ((const int64_t *)each->values)[PACK_NUMBERS * i]);
     }
     return list;
 }
@@ -113,10 +142,14 @@ static json_t *manifest_json(const learn_ended *ended, const pack_naming *naming
 {
     static const char *const words[][3] = {{"tfrecord", "tar", "npy"}, {"jpeg", "raw"}, {"tf", "antialias"}};
     const pack_config *config = ended->config;
+    char size[32] = "";
+    int height, width;
+    if (pack_read_size(&height, &width, config->size) == SHOAL_OK)
+        snprintf(size, sizeof size, "%dx%d", height, width);
     json_t *object = json_object();
     base_json_put(&object, "made_by", json_pack("s+", "shoal ", shoal_version()));
     base_json_put(&object, "format", json_string(words[0][config->format]));
-    base_json_put(&object, "size", base_json_text(config->size));
+    base_json_put(&object, "size", json_string(size));
     base_json_put(&object, "resize", json_string(words[2][config->resize]));
     base_json_put(&object, "encode", json_string(words[1][config->encode]));
     if (config->encode == DATA_IMAGE_JPEG) {
@@ -139,12 +172,23 @@ static int remove_parts(const shoal_blobs *to, const learn_ended *ended, const p
     int status = SHOAL_OK;
     for (int64_t i = 0; status == SHOAL_OK && i < each->shape[0]; i++) {
         char *name = NULL;
-        status = pack_shard_name(&name, naming, i, ((const int64_t *)each->values)[3 * i], ".part");
+        status = pack_shard_name(&name, naming, i, ((const int64_t *)each->values)[PACK_NUMBERS * i], ".part");
         if (status == SHOAL_OK)
             status = to->remove(to, name);
         base_free(&name);
     }
     return status;
+}
+
+/* Another run was done meanwhile, in a place that only one may write to: what this one has made goes. */
+static int give_way(const shoal_blobs *to, const learn_ended *ended, const pack_naming *naming, const json_t *mine,
+                    const json_t *theirs)
+{
+    const pack_config *config = ended->config;
+    int status = pack_remove_replaced(to, mine, theirs);
+    if (status == SHOAL_OK && config->parts)
+        status = remove_parts(to, ended, naming);
+    return status < 0 ? status : pack_fail_packed(" of another run, which was done meanwhile");
 }
 
 static int end_pack(const shoal_blobs *to, const learn_ended *ended)
@@ -156,11 +200,12 @@ static int end_pack(const shoal_blobs *to, const learn_ended *ended)
     int status = text ? SHOAL_OK : shoal_fail(SHOAL_MEMORY, "out of memory for the manifest");
     if (status == SHOAL_OK)
         status = pack_manifest_get(&old, to);
+    if (status == SHOAL_OK && old && !config->replace && !config->resume && !json_equal(old, manifest))
+        status = give_way(to, ended, &naming, manifest, old);
     if (status == SHOAL_OK)
         status = to->put(to, "manifest.json", text, strlen(text));
     if (status == SHOAL_OK && old)
-        status = pack_remove_replaced(to, old, manifest, config->index,
-                                      config->format == PACK_NPY && config->classes[0] != '\0');
+        status = pack_remove_replaced(to, old, manifest);
     if (status == SHOAL_OK && config->parts)
         status = remove_parts(to, ended, &naming);
     free(text);
@@ -174,7 +219,8 @@ static int name_of_row(char **name, const void *row, const learn_rows *rows)
     pack_item item;
     if (!pack_row_read(&item, row, rows->columns))
         return shoal_fail(SHOAL_INVALID, "a row does not name an image");
-    return base_copy_text(name, item.name);
+    *name = NULL;
+    return pack_row_why(item.size) ? SHOAL_OK : base_copy_text(name, item.name);
 }
 
 const learn_face learn_pack = {
@@ -184,4 +230,6 @@ const learn_face learn_pack = {
     .summarise = summarise_pack,
     .blob_of = name_of_row,
     .end_blobs = end_pack,
+    .begin_blobs = pack_begin,
+    .show = pack_show,
 };

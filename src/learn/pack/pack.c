@@ -5,11 +5,12 @@
 
 #include "base/memory.h"
 #include "base/path.h"
-#include "data/image_encode.h"
+#include "data/image/image_encode.h"
 #include "learn/check.h"
 #include "learn/pack/pack_internal.h"
 
 enum { SIDE_MOST = DATA_IMAGE_SIDE_MOST, SHARDS_MOST = 1000000, TEXTS_MOST = 1 << 20, CLASSES_MOST = 100000 };
+enum { QUALITY_USUAL = 95 }; /* the fallback below */
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
@@ -40,7 +41,8 @@ static const shoal_option options[] = {
      .help = "of the shards: tfrecord, tar as webdataset reads it, or npy, an array of raw pixels",
      .fallback = "tfrecord", .choices = formats},
     {"shards", 0, SHOAL_OPTION_COUNT, offsetof(pack_config, shards), "N",
-     .help = "number of shards, which get equally many images each", .fallback = "16", .least = 1, .most = SHARDS_MOST},
+     .help = "number of shards at most: all but the last get equally many images, so that 20 images make 10 of 2",
+     .fallback = "16", .least = 1, .most = SHARDS_MOST},
     {"name", 0, SHOAL_OPTION_TEXT, offsetof(pack_config, name), "NAME", .help = "what the names of shards begin with",
      .fallback = "images"},
     {"index", 0, SHOAL_OPTION_FLAG, offsetof(pack_config, index),
@@ -52,6 +54,8 @@ static const shoal_option options[] = {
     {"parts", 0, SHOAL_OPTION_FLAG, offsetof(pack_config, parts),
      .help = "keep what became of each shard beside it until all are done, so that a run that was killed resumes"},
     {"resume", 0, SHOAL_OPTION_FLAG, offsetof(pack_config, resume), .help = "use what such a run has kept"},
+    {"replace", 0, SHOAL_OPTION_FLAG, offsetof(pack_config, replace),
+     .help = "resuming: replace what was packed of other images, or with other options"},
     {0},
 };
 
@@ -89,6 +93,13 @@ int pack_shard_name(char **out, const pack_naming *naming, int64_t shard, int64_
                        more ? more : endings[naming->format]);
 }
 
+const char *pack_beside(int format, bool index, bool has_classes)
+{
+    if (index)
+        return ".idx";
+    return format == PACK_NPY && has_classes ? ".classes.npy" : NULL;
+}
+
 const char *pack_class_name(const pack_model *model, int64_t index)
 {
     const char *at = model->texts + model->name_bytes;
@@ -105,15 +116,24 @@ static void lay_out_pack(shoal_layout *layout)
     layout->cell[PACK_CELL_BROKEN] = (shoal_cell){.name = "broken", .kind = SHOAL_CELL_RECORD, .bytes = PACK_WHY_BYTES};
 }
 
-static int read_size(pack_model *out, const char *text)
+/* Digits alone, without the signs and spaces that strtol passes over; returns what follows them. */
+static const char *read_side(int *out, const char *text)
 {
-    int height = 0, width = 0, end = 0;
-    if (sscanf(text, "%d%*1[xX]%d%n", &height, &width, &end) != 2 || text[end] != '\0' || height < 1 || width < 1 ||
-        height > SIDE_MOST || width > SIDE_MOST)
+    *out = 0;
+    for (; *text >= '0' && *text <= '9' && *out <= SIDE_MOST; text++)
+        *out = 10 * *out + (*text - '0');
+    return *out <= SIDE_MOST ? text : "";
+}
+
+int pack_read_size(int *height, int *width, const char *text)
+{
+    const char *at = read_side(height, text);
+    const bool has_two = *at == 'x' || *at == 'X';
+    if (has_two)
+        at = read_side(width, at + 1);
+    if (!has_two || *at != '\0' || *height < 1 || *width < 1 || *width > SIDE_MOST)
         return shoal_fail(SHOAL_USAGE, "--size: '%s' should be HEIGHTxWIDTH, such as 192x192, of 1 to %d each", text,
                           SIDE_MOST);
-    out->height = height;
-    out->width = width;
     return SHOAL_OK;
 }
 
@@ -130,6 +150,12 @@ static int check_texts(const pack_config *config)
         return shoal_fail(SHOAL_USAGE, "--format tar holds JPEG files, no --encode raw: choose tfrecord or npy");
     if (config->format != PACK_TFRECORD && config->index)
         return shoal_fail(SHOAL_USAGE, "--index is about tfrecord");
+    const char *jpeg_alone = config->quality != QUALITY_USUAL      ? "quality"
+                             : config->huffman != DATA_IMAGE_FIXED ? "huffman"
+                             : config->chroma != DATA_IMAGE_444    ? "chroma"
+                                                                   : NULL;
+    if (jpeg_alone && config->encode == DATA_IMAGE_RAW)
+        return shoal_fail(SHOAL_USAGE, "--%s is about JPEG, and --encode raw makes none", jpeg_alone);
     return SHOAL_OK;
 }
 
@@ -155,9 +181,10 @@ static int start_pack(shoal_round **out, const void *untyped, const shoal_shape 
                        .skip_broken = config->skip_broken,
                        .parts = config->parts,
                        .resume = config->resume,
+                       .replace = config->replace,
                        .classes = count_classes(config->classes),
                        .digits = pack_digits(config->shards)};
-    int status = read_size(&head, config->size);
+    int status = pack_read_size(&head.height, &head.width, config->size);
     if (status == SHOAL_OK)
         status = check_texts(config);
     if (status == SHOAL_OK && head.classes > CLASSES_MOST)
@@ -227,11 +254,12 @@ static int check_pack(const shoal_algorithm *self, const shoal_round *round, con
                 is_below(model->resize, 2) && is_below(model->encode, 2) && is_below(model->huffman, 2) &&
                 is_below(model->chroma, 2) && is_below(model->format, 3) && is_below(model->orient, 2) &&
                 is_below(model->index, 2) && is_below(model->skip_broken, 2) && is_below(model->parts, 2) &&
-                is_below(model->resume, 2) && model->digits >= 2 && model->digits <= 7 && model->classes >= 0;
+                is_below(model->resume, 2) && is_below(model->replace, 2) && model->digits >= 2 && model->digits <= 7 &&
+                model->classes >= 0;
     if (good) {
         const data_image_recipe recipe = pack_recipe(model);
         good = data_image_recipe_check(&recipe) == SHOAL_OK && has_good_texts(model, round->model_bytes) &&
-               learn_layout_is(&round->layout, &expected) && strcmp(round->phase, "pack") == 0;
+               shoal_layout_same(&round->layout, &expected) && strcmp(round->phase, "pack") == 0;
     }
     return good ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "round %" PRId64 " is not one that packs images", round->number);
 }
@@ -239,12 +267,14 @@ static int check_pack(const shoal_algorithm *self, const shoal_round *round, con
 static int check_result_pack(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
                              const shoal_shape *shape)
 {
-    const int64_t each[] = {shape->grains, 3}, hash[] = {shape->grains, BASE_HASH_SIZE}, skipped[] = {-1};
+    const int64_t each[] = {shape->grains, PACK_NUMBERS}, hash[] = {shape->grains, BASE_HASH_SIZE}, skipped[] = {-1};
     const int64_t why[] = {-1, PACK_WHY_BYTES};
     const shoal_tensor *rows = shoal_result_tensor(result, "skipped"), *texts = shoal_result_tensor(result, "why");
     (void)self, (void)first;
     bool good = learn_result_has(result, "shards", SHOAL_INT64, 2, each) &&
                 learn_result_has(result, "sha256", SHOAL_UINT8, 2, hash) &&
+                learn_result_has(result, "beside", SHOAL_UINT8, 2, hash) &&
+                learn_result_has(result, "inputs", SHOAL_UINT8, 2, hash) &&
                 learn_result_has(result, "skipped", SHOAL_INT64, 1, skipped) &&
                 learn_result_has(result, "why", SHOAL_UINT8, 2, why) && rows->shape[0] == texts->shape[0];
     for (int64_t i = 0; good && i < texts->shape[0]; i++)
@@ -294,7 +324,21 @@ int pack_decoder_hash(unsigned char out[BASE_HASH_SIZE])
 
 static void forget_pack(void **prepared)
 {
+    pack_ready *ready = *prepared;
+    if (ready)
+        json_decref(ready->old);
     base_free(prepared);
+}
+
+/* The manifest of a run that was done.  One that lists no shards is somebody else's. */
+static int find_old(json_t **out, const pack_model *model, const shoal_blobs *to)
+{
+    int64_t size = 0;
+    int status = pack_manifest_get(out, to);
+    if (status < 0 || model->replace || json_is_array(json_object_get(*out, "shards")))
+        return status;
+    status = to->has(to, "manifest.json", &size);
+    return status == SHOAL_ABSENT ? SHOAL_OK : status < 0 ? status : pack_fail_packed("");
 }
 
 static int prepare_pack(void **prepared, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
@@ -302,17 +346,22 @@ static int prepare_pack(void **prepared, const shoal_round *round, const shoal_s
     const pack_model *model = round->model;
     unsigned char decoder[BASE_HASH_SIZE];
     pack_ready *ready = NULL;
-    base_free(prepared);
+    json_t *old = NULL;
+    forget_pack(prepared);
     if (!crew->from || !crew->to)
         return shoal_fail(SHOAL_USAGE, "packing images needs to know where they are, and where shards go");
     int status = pack_decoder_hash(decoder);
     if (status == SHOAL_OK && memcmp(decoder, model->decoder, sizeof decoder) != 0)
         status = shoal_fail(SHOAL_INVALID, "the JPEG library of this machine gives other pixels than that of the "
                                            "machine where the run began; install the same version");
+    if (status == SHOAL_OK && model->resume)
+        status = find_old(&old, model, crew->to);
     if (status == SHOAL_OK)
         status = base_alloc(&ready, 1, sizeof *ready, "packing images");
     if (status == SHOAL_OK)
-        *ready = (pack_ready){.from = crew->from, .to = crew->to, .shape = shape};
+        *ready = (pack_ready){.from = crew->from, .to = crew->to, .shape = shape, .old = old};
+    else
+        json_decref(old);
     *prepared = ready;
     return status;
 }
@@ -337,9 +386,8 @@ static int map_pack(shoal_partial *partial, const shoal_round *round, const void
 {
     const pack_model *model = round->model;
     bool there = false;
-    (void)scratch;
     int status = model->resume ? pack_part_take(&there, partial, model, prepared, grain) : SHOAL_OK;
-    return status < 0 || there ? status : pack_make_shard(partial, model, prepared, grain);
+    return status < 0 || there ? status : pack_make_shard(partial, model, prepared, grain, scratch->spare);
 }
 
 /* ---- the result -------------------------------------------------------------------------------------------------- */
@@ -359,15 +407,17 @@ static bool is_shard(const pack_shard *shard, const shoal_key *key, int64_t inde
     const int64_t rest = shape->rows - index * shape->rows_per_grain;
     const int64_t items = rest < shape->rows_per_grain ? rest : shape->rows_per_grain;
     return key->high == (uint64_t)index && key->low == 0 && shard->items == items && shard->written >= 0 &&
-           shard->written <= items && shard->bytes >= 0;
+           shard->written <= items && shard->bytes >= 0 && shard->beside_bytes >= 0;
 }
 
 static int take_shards(shoal_result *result, const shoal_partial *merged, const shoal_shape *shape)
 {
-    const int64_t table[] = {shape->grains, 3}, hashes[] = {shape->grains, BASE_HASH_SIZE};
+    const int64_t table[] = {shape->grains, PACK_NUMBERS}, hashes[] = {shape->grains, BASE_HASH_SIZE};
     int64_t *each = shoal_result_add(result, "shards", SHOAL_INT64, 2, table), written = 0, bytes = 0;
     unsigned char *hash = each ? shoal_result_add(result, "sha256", SHOAL_UINT8, 2, hashes) : NULL;
-    if (!hash)
+    unsigned char *beside = hash ? shoal_result_add(result, "beside", SHOAL_UINT8, 2, hashes) : NULL;
+    unsigned char *inputs = beside ? shoal_result_add(result, "inputs", SHOAL_UINT8, 2, hashes) : NULL;
+    if (!inputs)
         return SHOAL_MEMORY;
     for (int64_t i = 0; i < shape->grains; i++) {
         pack_shard shard;
@@ -375,8 +425,12 @@ static int take_shards(shoal_result *result, const shoal_partial *merged, const 
         memcpy(&shard, shoal_partial_record_at(merged, PACK_CELL_SHARDS, i, &key), sizeof shard);
         if (!is_shard(&shard, &key, i, shape))
             return shoal_fail(SHOAL_BROKEN, "no images make these shards");
-        memcpy(each + 3 * i, (const int64_t[]){shard.items, shard.written, shard.bytes}, 3 * sizeof *each);
+        memcpy(each + PACK_NUMBERS * i,
+               (const int64_t[PACK_NUMBERS]){shard.items, shard.written, shard.bytes, shard.beside_bytes},
+               PACK_NUMBERS * sizeof *each);
         memcpy(hash + i * BASE_HASH_SIZE, shard.sha256, BASE_HASH_SIZE);
+        memcpy(beside + i * BASE_HASH_SIZE, shard.beside, BASE_HASH_SIZE);
+        memcpy(inputs + i * BASE_HASH_SIZE, shard.inputs, BASE_HASH_SIZE);
         written += shard.written;
         bytes = base_add_wrapping(bytes, shard.bytes);
     }

@@ -6,13 +6,16 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/data_internal.h"
-#include "data/example.h"
-#include "data/tar.h"
-#include "data/tfrecord.h"
+#include "data/format/example.h"
+#include "data/format/tar.h"
+#include "data/format/tfrecord.h"
 
 /* A file that is larger is not read: its pixels would be refused anyway. */
 static const int64_t FILE_BYTES_MOST = (int64_t)1 << 30;
+/* What a format has around an image, but for the one-hot list of its class. */
+enum { RECORD_BYTES = 4096 };
 
 typedef struct shard {
     const pack_model *model;
@@ -24,7 +27,55 @@ typedef struct shard {
     base_writer body, index, classes; /* classes: of npy, int32 each */
     base_writer broken;               /* rows (int64) and what was said of them, for the part */
     int64_t written;
+    int64_t spare; /* bytes that all of this may take; 0: any number */
 } shard;
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* `what` needs too much, and what to do about it. */
+static int fail_room(const shard *self, const char *what, const char *advice)
+{
+    return shoal_fail(
+        SHOAL_MEMORY,
+        "%s more than the %.1f MB that a thread may use here%s (--memory, or --worker-memory where workers "
+        "are started)",
+        what, (double)self->spare / 1e6, advice);
+}
+
+/* Bytes that are held, beside what the maker takes while it decodes: its item, before and after it is encoded. */
+static int64_t held_bytes(const shard *self)
+{
+    const int64_t item = (int64_t)self->recipe.height * self->recipe.width * 3;
+    return (int64_t)(self->body.room + self->index.room + self->classes.room + self->broken.room) + 2 * item;
+}
+
+/* Whether so many bytes more have room. */
+static int check_room(const shard *self, int64_t more)
+{
+    char what[64];
+    if (self->spare == 0 || more <= self->spare - held_bytes(self))
+        return SHOAL_OK;
+    snprintf(what, sizeof what, "shard %" PRId64 " needs", self->grain->index);
+    return fail_room(self, what, ": choose more --shards");
+}
+
+/* What a record has around an image, about, with the list that is 1 for its class and 0 for the others. */
+static int64_t record_bytes(const shard *self)
+{
+    return 400 + 4 * (int64_t)self->model->classes;
+}
+
+/* The same for an item that is added to the shard, which is copied when it outgrows its memory; a record is copied,
+ * too. */
+static int check_growth(const shard *self, const data_image_item *made)
+{
+    const int64_t more = (int64_t)made->size + RECORD_BYTES + record_bytes(self), size = (int64_t)self->body.size,
+                  room = (int64_t)self->body.room,
+                  grown = more <= room - size      ? 0
+                          : size + more > 2 * room ? size + more
+                                                   : 2 * room;
+    return check_room(self, grown + (self->model->format == PACK_TFRECORD ? 2 * more : 0));
+}
 
 /* ---- formats ----------------------------------------------------------------------------------------------------- */
 
@@ -91,12 +142,28 @@ static int note_broken(shard *self, int64_t row, const pack_item *item, const ch
     return pack_add_broken(self->partial, row, item->name, why);
 }
 
-/* The sentence about an image that is broken begins with its name. */
+/* The sentence about an image that is broken begins with its name, as people can be shown it. */
 static const char *without_name(const char *sentence, const char *name)
 {
-    size_t length = strlen(name);
-    bool begins = strncmp(sentence, name, length) == 0 && strncmp(sentence + length, ": ", 2) == 0;
+    const size_t length = strlen(name);
+    char shown[PACK_NAME_MOST + 1];
+    memcpy(shown, name, length + 1);
+    base_text_clean(shown);
+    bool begins = strncmp(sentence, shown, length) == 0 && strncmp(sentence + length, ": ", 2) == 0;
     return begins ? sentence + length + 2 : sentence;
+}
+
+/* Whether a file has grown since it was listed; otherwise there was no memory for it. */
+static bool is_larger(const shoal_blobs *from, const pack_item *item)
+{
+    int64_t size = 0;
+    char *why = NULL;
+    const int kept = base_copy_text(&why, shoal_error());
+    const bool larger = from->has(from, item->name, &size) == SHOAL_OK && size > item->size;
+    if (kept == SHOAL_OK)
+        shoal_fail(SHOAL_MEMORY, "%s", why);
+    base_free(&why);
+    return larger;
 }
 
 static int add_image(shard *self, int64_t row, const pack_item *item)
@@ -106,22 +173,41 @@ static int add_image(shard *self, int64_t row, const pack_item *item)
     void *bytes = NULL;
     size_t size = 0;
     char why[400];
+    if (pack_row_why(item->size))
+        return note_broken(self, row, item, pack_row_why(item->size));
     if (item->size > FILE_BYTES_MOST)
         return note_broken(self, row, item, "the file is larger than 1 GiB");
-    int status = from->get(from, item->name, item->size, &bytes, &size);
-    if (status == SHOAL_MEMORY || (status == SHOAL_OK && (int64_t)size != item->size))
-        status = shoal_fail(SHOAL_INVALID, "%s has another size than when the images were listed", item->name);
+    int status = check_room(self, item->size);
     if (status < 0)
         return status;
+    status = from->get(from, item->name, item->size, &bytes, &size);
+    if (status == SHOAL_ABSENT)
+        return note_broken(self, row, item, "it is not there any more");
+    if ((status == SHOAL_MEMORY && is_larger(from, item)) || (status == SHOAL_OK && (int64_t)size != item->size))
+        status = shoal_fail(SHOAL_INVALID, "%s has another size than when the images were listed", item->name);
+    if (status < 0)
+        goto done;
+    if (self->spare > 0)
+        self->recipe.room = self->spare - held_bytes(self) - item->size + 1;
     status = data_image_prepare(&made, self->maker, &self->recipe, bytes, size, item->name);
     from->release(from, &bytes);
     if (status == SHOAL_INVALID) {
         snprintf(why, sizeof why, "%s", without_name(shoal_error(), item->name));
         return note_broken(self, row, item, why);
     }
+    if (status == SHOAL_MEMORY && self->spare > 0) {
+        snprintf(why, sizeof why, "%.300s: its pixels take", item->name);
+        status = fail_room(self, why, "");
+    }
+    if (status == SHOAL_OK)
+        status = check_growth(self, &made);
     if (status == SHOAL_OK)
         add_item(self, item, &made, row);
-    return status < 0 ? status : self->body.status;
+    if (status == SHOAL_OK)
+        status = self->body.status;
+done:
+    from->release(from, &bytes);
+    return status;
 }
 
 static int add_images(shard *self)
@@ -139,25 +225,44 @@ static int add_images(shard *self)
     return status;
 }
 
+/* Pixels are as many as there are images, so that nothing is copied as the shard grows. */
+static int reserve_pixels(shard *self)
+{
+    const data_image_recipe *recipe = &self->recipe;
+    const int64_t item = (int64_t)recipe->height * recipe->width * 3;
+    int64_t bytes;
+    if (recipe->encode != DATA_IMAGE_RAW)
+        return SHOAL_OK;
+    if (__builtin_mul_overflow(item + (self->model->format == PACK_NPY ? 0 : record_bytes(self)), self->grain->rows,
+                               &bytes))
+        bytes = INT64_MAX;
+    int status = check_room(self, bytes);
+    if (status == SHOAL_OK)
+        base_write_reserve(&self->body, (size_t)bytes);
+    return status < 0 ? status : self->body.status;
+}
+
 /* ---- putting ----------------------------------------------------------------------------------------------------- */
 
 /* An array's header says how many there are, and stands before them. */
 static int put_array(shard *self, const char *name, const base_writer *values, shoal_type type, int rank,
-                     const int64_t *shape, pack_shard *out)
+                     const int64_t *shape, int64_t *bytes, unsigned char sha256[BASE_HASH_SIZE])
 {
     const shoal_blobs *to = self->ready->to;
     char header[DATA_NPY_HEADER_ROOM];
     base_writer whole = {0};
     size_t length = data_npy_header_write(header, type, rank, shape);
+    if (check_room(self, (int64_t)(length + values->size)) < 0)
+        return SHOAL_MEMORY;
     base_write_reserve(&whole, length + values->size);
     base_write_bytes(&whole, header, length);
     base_write_bytes(&whole, values->data, values->size);
     int status = whole.status;
     if (status == SHOAL_OK)
         status = to->put(to, name, whole.data, whole.size);
-    if (status == SHOAL_OK && out) {
-        out->bytes = (int64_t)whole.size;
-        base_hash_of(out->sha256, whole.data, whole.size);
+    if (status == SHOAL_OK) {
+        *bytes = (int64_t)whole.size;
+        base_hash_of(sha256, whole.data, whole.size);
     }
     base_writer_release(&whole);
     return status;
@@ -168,11 +273,11 @@ static int put_arrays(shard *self, const char *name, pack_shard *out)
     const int64_t shape[] = {self->written, self->model->height, self->model->width, 3};
     const pack_naming naming = pack_naming_of(self->model);
     char *classes = NULL;
-    int status = put_array(self, name, &self->body, SHOAL_UINT8, 4, shape, out);
+    int status = put_array(self, name, &self->body, SHOAL_UINT8, 4, shape, &out->bytes, out->sha256);
     if (status == SHOAL_OK && self->model->classes > 0)
         status = pack_shard_name(&classes, &naming, self->grain->index, self->grain->rows, ".classes.npy");
     if (classes && status == SHOAL_OK)
-        status = put_array(self, classes, &self->classes, SHOAL_INT32, 1, shape, NULL);
+        status = put_array(self, classes, &self->classes, SHOAL_INT32, 1, shape, &out->beside_bytes, out->beside);
     base_free(&classes);
     return status;
 }
@@ -200,22 +305,35 @@ static int put_shard(shard *self, pack_shard *out)
         status = to->put(to, name, self->body.data, self->body.size);
     out->bytes = (int64_t)self->body.size;
     base_hash_of(out->sha256, self->body.data, self->body.size);
+    if (index) {
+        out->beside_bytes = (int64_t)self->index.size;
+        base_hash_of(out->beside, self->index.data, self->index.size);
+    }
 done:
     base_free(&index);
     base_free(&name);
     return status;
 }
 
-int pack_make_shard(shoal_partial *partial, const pack_model *model, const pack_ready *ready, const shoal_grain *grain)
+int pack_make_shard(shoal_partial *partial, const pack_model *model, const pack_ready *ready, const shoal_grain *grain,
+                    int64_t spare)
 {
-    shard self = {.model = model, .ready = ready, .grain = grain, .partial = partial, .recipe = pack_recipe(model)};
+    shard self = {.model = model,
+                  .ready = ready,
+                  .grain = grain,
+                  .partial = partial,
+                  .recipe = pack_recipe(model),
+                  .spare = spare};
     pack_shard out = {.items = grain->rows};
     int status = data_image_maker_new(&self.maker);
+    if (status == SHOAL_OK)
+        status = reserve_pixels(&self);
     if (status == SHOAL_OK)
         status = add_images(&self);
     if (status == SHOAL_OK && self.broken.size > 0 && !model->skip_broken)
         goto done; /* the run fails once it is known which images are broken */
     out.written = self.written;
+    pack_shard_inputs(out.inputs, model, ready, grain);
     if (status == SHOAL_OK)
         status = put_shard(&self, &out);
     if (status == SHOAL_OK && model->parts)

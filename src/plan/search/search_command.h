@@ -1,7 +1,5 @@
 /* The command of a search: text for /bin/sh in which {machine}, {count} and any other parameter of the space stand for
- * their values.
- *
- * A brace that is no {NAME} is left alone ({}, {a,b}, { print $1 }), so is ${NAME}, and {{NAME}} gives {NAME}. */
+ * their values (base/template.h). */
 #ifndef PLAN_SEARCH_COMMAND_H
 #define PLAN_SEARCH_COMMAND_H
 

@@ -3,7 +3,7 @@
 #ifndef PLAN_SEARCH_INTERNAL_H
 #define PLAN_SEARCH_INTERNAL_H
 
-#include "gaussian.h"
+#include "base/gaussian.h"
 #include "search.h"
 
 enum { SEARCH_STARTS = 3, SEARCH_MEMBERS = 64 };
@@ -15,7 +15,7 @@ typedef enum search_quantity { SEARCH_OBJECTIVE, SEARCH_SECONDS, SEARCH_DOLLARS,
  * it. */
 typedef struct search_model {
     int members;
-    plan_gaussian member[SEARCH_MEMBERS];
+    base_gaussian member[SEARCH_MEMBERS];
     double weight[SEARCH_MEMBERS]; /* their sum is 1; 0 for what hardly counts */
     bool modelled[SEARCH_QUANTITIES];
     double *mean[SEARCH_QUANTITIES]; /* members x candidates */

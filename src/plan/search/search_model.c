@@ -19,7 +19,7 @@
 #include "base/random.h"
 
 /* Places go from -1 to 1 in each feature; values are logarithms. */
-static const plan_kernel_prior prior = {
+static const base_kernel_prior prior = {
     .scale = 1.5, .scale_spread = 1, .signal = 0.7, .signal_spread = 0.6, .noise = 0.05, .noise_spread = 0.5};
 static const double constant = 2; /* the mean of all may be e^2 times that of the trials */
 static const double beyond = 1;   /* logarithm of how many times its limit a run that timed out is thought to take */
@@ -102,13 +102,13 @@ static int init_members(plan_search *search)
     for (int j = 0; j < features + 2; j++)
         draw_evenly(draw[j], (uint64_t)j);
     for (int i = 0; status == SHOAL_OK && i < SEARCH_MEMBERS; i++) {
-        plan_kernel kernel = {.features = features, .constant = constant};
+        base_kernel kernel = {.features = features, .constant = constant};
         kernel.signal = prior.signal * exp(prior.signal_spread * draw[0][i]);
         kernel.noise = prior.noise * exp(prior.noise_spread * draw[1][i]);
         for (int j = 0; j < features; j++)
             kernel.scale[j] = prior.scale * exp(prior.scale_spread * draw[2 + j][i]);
         status =
-            plan_gaussian_init(&model->member[model->members++], &kernel, search->place, search->space->candidates);
+            base_gaussian_init(&model->member[model->members++], &kernel, search->place, search->space->candidates);
     }
     return status;
 }
@@ -134,7 +134,7 @@ int search_model_init(plan_search *search)
 void search_model_release(search_model *model)
 {
     for (int i = 0; i < model->members; i++)
-        plan_gaussian_release(&model->member[i]);
+        base_gaussian_release(&model->member[i]);
     for (int q = 0; q < SEARCH_QUANTITIES; q++)
         base_free(&model->mean[q]);
 }
@@ -170,7 +170,7 @@ static int see_newest(plan_search *search, double *value)
     int status = SHOAL_OK;
     (void)value;
     for (int i = 0; status == SHOAL_OK && i < search->model.members; i++)
-        status = plan_gaussian_see(&search->model.member[i], search->trial[search->trials - 1].candidate);
+        status = base_gaussian_see(&search->model.member[i], search->trial[search->trials - 1].candidate);
     return status;
 }
 
@@ -202,11 +202,11 @@ static void explain_by_features(plan_search *search, search_quantity quantity, d
     const double middle = search_seen_values(value, search, quantity), power = power_of(search, quantity);
     double likelihood[SEARCH_MEMBERS];
     for (int i = 0; i < model->members; i++) {
-        likelihood[i] = plan_gaussian_explain(&model->member[i], white, value);
+        likelihood[i] = base_gaussian_explain(&model->member[i], white, value);
         double *mean = model->mean[quantity] + i * candidates;
         for (int64_t c = 0; c < candidates; c++)
             mean[c] =
-                power * (middle + plan_gaussian_mean(&model->member[i], white, c)) + known_of(search, quantity, c);
+                power * (middle + base_gaussian_mean(&model->member[i], white, c)) + known_of(search, quantity, c);
     }
     if (quantity == SEARCH_OBJECTIVE)
         weigh(model, likelihood);
@@ -240,7 +240,7 @@ double search_mean(const plan_search *search, int member, search_quantity quanti
 
 double search_deviation(const plan_search *search, int member, search_quantity quantity, int64_t candidate)
 {
-    const plan_gaussian *process = &search->model.member[member];
+    const base_gaussian *process = &search->model.member[member];
     if (process->seen == 0)
         return INFINITY;
     return power_of(search, quantity) * sqrt(fmax(process->variance[candidate], 1e-9));

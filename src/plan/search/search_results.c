@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/option.h"
-#include "data/data_table.h"
+#include "data/table/data_table.h"
 
 enum { SECONDS = PLAN_SEARCH_DIMENSIONS_MOST, COST, OUTCOME, MEANINGS };
 

@@ -1,0 +1,591 @@
+/* See runner.h.
+ *
+ * Each worker is a thread that takes an order, claims it in the store, has its trial go as far as the order says, puts
+ * the result, and makes the log's next entry with it, which gives the next order.  All of that but the trial itself is
+ * done under one lock.  A trial that goes on at once keeps its process. */
+#include "runner.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <shoal/error.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/path.h"
+#include "base/world.h"
+#include "process.h"
+
+static const double BEAT = 5, DEAD = 30;              /* seconds between two signs of life; without one */
+static const double LOOK = 0.05, LOOK_LESS_OFTEN = 1; /* seconds between looks at what others do */
+enum { CLAIMS_MOST = 1000 };
+
+typedef enum hold {
+    HOLD_FREE,   /* nobody of this process has it */
+    HOLD_OURS,   /* a worker has it, or its result waits to be logged */
+    HOLD_THEIRS, /* another process has claimed it */
+} hold;
+
+typedef struct runner {
+    const sweep_run *run;
+    sweep_log *log;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    char name[SWEEP_RUNNER_BYTES];
+    base_guard guard;
+    unsigned char *hold; /* of each order */
+    int64_t holds;
+    bool *busy; /* of each trial: a process of ours is in its folder */
+    int64_t busies;
+    int64_t first_open;    /* orders before it have ended */
+    sweep_result *pending; /* results that the log does not have */
+    int64_t pendings, pendings_room;
+    bool idle;  /* the last entry asked for gave nothing, and nothing has come since */
+    bool over;  /* no more is to be done */
+    int status; /* of what ended it */
+    char why[512];
+    volatile int halt; /* processes are to be ended */
+} runner;
+
+typedef struct worker {
+    runner *runner;
+    base_thread *thread;
+    sweep_process *process; /* of the trial that it had last, or NULL */
+    int64_t trial;
+} worker;
+
+static void give_up(runner *self, int status)
+{
+    if (self->status == SHOAL_OK) {
+        self->status = status;
+        snprintf(self->why, sizeof self->why, "%s", shoal_error());
+    }
+    self->over = true;
+    self->halt = 1;
+    pthread_cond_broadcast(&self->changed);
+}
+
+/* ---- what is known of orders ------------------------------------------------------------------------------------- */
+
+static int follow_orders(runner *self)
+{
+    const sweep_course *course = &self->log->course;
+    int status = SHOAL_OK;
+    if (course->orders > self->holds) {
+        const int64_t room = 2 * course->orders + 64;
+        status = base_grow(&self->hold, (size_t)self->holds, (size_t)room, 1, "orders");
+        self->holds = status == SHOAL_OK ? room : self->holds;
+    }
+    if (status == SHOAL_OK && course->trials > self->busies) {
+        const int64_t room = 2 * course->trials + 64;
+        status = base_grow(&self->busy, (size_t)self->busies, (size_t)room, sizeof(bool), "trials");
+        self->busies = status == SHOAL_OK ? room : self->busies;
+    }
+    return status;
+}
+
+static int add_pending(runner *self, const sweep_result *result)
+{
+    if (self->pendings == self->pendings_room) {
+        const int64_t room = 2 * self->pendings_room + 16;
+        int status =
+            base_grow(&self->pending, (size_t)self->pendings_room, (size_t)room, sizeof *self->pending, "results");
+        if (status < 0)
+            return status;
+        self->pendings_room = room;
+    }
+    self->pending[self->pendings++] = *result;
+    self->hold[result->order] = HOLD_OURS;
+    self->idle = false;
+    return SHOAL_OK;
+}
+
+/* Results that the log has by now. */
+static void drop_logged(runner *self)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < self->pendings; i++)
+        if (self->pending[i].order >= self->log->course.orders ||
+            !self->log->course.order[self->pending[i].order].ended)
+            self->pending[kept++] = self->pending[i];
+    self->pendings = kept;
+}
+
+/* Reads what others have decided. */
+static int catch_up(runner *self)
+{
+    const int64_t entries = self->log->entries;
+    int status = sweep_place_pull(self->log, &self->run->place, false);
+    if (self->log->entries > entries) {
+        drop_logged(self);
+        self->idle = false;
+        pthread_cond_broadcast(&self->changed);
+        if (self->run->told)
+            self->run->told(self->run->context, self->log, NULL);
+    }
+    return status == SHOAL_OK ? follow_orders(self) : status;
+}
+
+/* ---- decisions --------------------------------------------------------------------------------------------------- */
+
+/* In strict order an entry takes one certain result, which may be another process's. */
+static int find_awaited(const sweep_result **out, runner *self)
+{
+    const int64_t order = sweep_log_awaits(self->log);
+    *out = NULL;
+    for (int64_t i = 0; i < self->pendings; i++)
+        if (self->pending[i].order == order)
+            *out = &self->pending[i];
+    if (*out || order < 0 || self->hold[order] == HOLD_OURS)
+        return SHOAL_OK;
+    sweep_ended ended;
+    int status = sweep_place_get_result(&ended, &self->run->place, &self->log->course.order[order], order);
+    base_free(&ended.curve);
+    if (status == SHOAL_OK)
+        status = add_pending(self, &ended.result);
+    if (status == SHOAL_OK)
+        *out = &self->pending[self->pendings - 1];
+    return status == SHOAL_ABSENT ? SHOAL_OK : status;
+}
+
+/* Makes the next entry of the log and puts it.  When somebody else was first, theirs is read instead. */
+static int put_entry(runner *self, const sweep_taken *taken)
+{
+    sweep_log *log = self->log;
+    const int64_t entries = log->entries, orders = log->course.orders;
+    const bool counts = taken->results > 0 || taken->why || taken->trials > 0 || log->ahead > 0;
+    char *text = NULL;
+    int status = sweep_log_make(&text, log, taken);
+    base_free(&text);
+    if (status == SHOAL_OK && !counts && log->course.orders == orders) {
+        sweep_log_drop_idle(log);
+        self->idle = true;
+        return SHOAL_OK;
+    }
+    if (status == SHOAL_OK)
+        status = sweep_place_push(log, &self->run->place);
+    if (status < 0) {
+        const int restarted = sweep_log_restart(log, entries);
+        return status != SHOAL_CONFLICT ? status : restarted < 0 ? restarted : catch_up(self);
+    }
+    drop_logged(self);
+    self->idle = log->course.orders == orders && log->ahead == 0 && taken->trials == 0;
+    pthread_cond_broadcast(&self->changed);
+    return follow_orders(self);
+}
+
+/* Takes in what has come, and asks for an order. */
+static int decide(runner *self)
+{
+    sweep_taken taken = {.asks = 1, .goal = INFINITY};
+    if (self->log->ahead > 0) {
+        int status = find_awaited(&taken.result, self);
+        if (status < 0)
+            return status;
+        taken.results = taken.result != NULL;
+        if (!taken.result && sweep_log_awaits(self->log) >= 0) {
+            self->idle = true; /* until that result is here */
+            return SHOAL_OK;
+        }
+    } else {
+        taken.result = self->pending;
+        taken.results = self->pendings;
+    }
+    return put_entry(self, &taken);
+}
+
+/* ---- claims ------------------------------------------------------------------------------------------------------ */
+
+static bool has_died(runner *self, const char *name)
+{
+    char key[SWEEP_RUNNER_BYTES + 16];
+    if (sweep_runner_is_dead(name))
+        return true;
+    snprintf(key, sizeof key, "runner/%s", name);
+    return sweep_place_age(&self->run->place, key) > DEAD;
+}
+
+/* SHOAL_CONFLICT when somebody has it who lives. */
+static int claim_order(runner *self, int64_t order)
+{
+    for (int attempt = 0; attempt < CLAIMS_MOST; attempt++) {
+        char key[64], *owner = NULL;
+        snprintf(key, sizeof key, "claim/%lld/%d", (long long)order, attempt);
+        int status = sweep_place_put_once(&self->run->place, key, self->name);
+        if (status != SHOAL_CONFLICT)
+            return status;
+        status = sweep_place_get(&owner, &self->run->place, key);
+        const bool dead = status == SHOAL_OK && strcmp(owner, self->name) != 0 && has_died(self, owner);
+        base_free(&owner);
+        if (status < 0)
+            return status;
+        if (!dead)
+            return shoal_fail(SHOAL_CONFLICT, "another process has it");
+    }
+    return shoal_fail(SHOAL_CONFLICT, "too many have died over it");
+}
+
+/* The result that a process which has died may have put without logging it. */
+static int take_over_result(runner *self, int64_t order)
+{
+    sweep_ended ended;
+    int status = sweep_place_get_result(&ended, &self->run->place, &self->log->course.order[order], order);
+    base_free(&ended.curve);
+    return status == SHOAL_OK ? add_pending(self, &ended.result) : status;
+}
+
+/* An open order that this worker may do, its own trial's first: -1 when there is none. */
+static int find_order(int64_t *out, runner *self, const worker *who, bool theirs_too)
+{
+    const sweep_course *course = &self->log->course;
+    int64_t own = -1, other = -1;
+    *out = -1;
+    while (self->first_open < course->orders && course->order[self->first_open].ended)
+        self->first_open++;
+    for (int64_t i = self->first_open; i < course->orders; i++) {
+        const sweep_order *order = &course->order[i];
+        if (order->ended || self->hold[i] == HOLD_OURS || (self->hold[i] == HOLD_THEIRS && !theirs_too))
+            continue;
+        if (who->process && order->trial == who->trial)
+            own = own < 0 ? i : own;
+        else if (!self->busy[order->trial])
+            other = other < 0 ? i : other;
+    }
+    const int64_t order = own >= 0 ? own : other;
+    if (order < 0)
+        return SHOAL_OK;
+    int status = claim_order(self, order);
+    self->hold[order] = status == SHOAL_CONFLICT ? HOLD_THEIRS : HOLD_OURS;
+    if (status == SHOAL_CONFLICT)
+        return SHOAL_OK;
+    if (status == SHOAL_OK)
+        *out = order;
+    return status;
+}
+
+/* ---- one order --------------------------------------------------------------------------------------------------- */
+
+static int make_environment(char ***out, const runner *self, const char *folder, int64_t trial)
+{
+    extern char **environ;
+    char **old = environ, **made = NULL;
+    size_t count = 0, kept = 0;
+    while (old[count])
+        count++;
+    int status = base_alloc(&made, count + 4, sizeof *made, "an environment");
+    for (size_t i = 0; i < count && status == SHOAL_OK; i++)
+        if (strncmp(old[i], "SHOAL_TRIAL=", 12) != 0 && strncmp(old[i], "SHOAL_STEPS=", 12) != 0 &&
+            strncmp(old[i], "SHOAL_FOLDER=", 13) != 0)
+            made[3 + kept++] = old[i];
+    if (status == SHOAL_OK)
+        status = base_format(&made[0], "SHOAL_TRIAL=%lld", (long long)trial);
+    if (status == SHOAL_OK)
+        status = base_format(&made[1], "SHOAL_STEPS=%lld", (long long)self->run->spec->steps);
+    if (status == SHOAL_OK)
+        status = base_format(&made[2], "SHOAL_FOLDER=%s", folder);
+    *out = made;
+    return status;
+}
+
+static void free_environment(char ***environment)
+{
+    for (int i = 0; *environment && i < 3; i++)
+        base_free(&(*environment)[i]);
+    base_free(environment);
+}
+
+static int start_trial(worker *who, const sweep_order *order, const sweep_trial *trial)
+{
+    runner *self = who->runner;
+    const sweep_spec *spec = self->run->spec;
+    char *command = NULL, *folder = NULL, *reports = NULL, **environment = NULL;
+    int status = base_format(&folder, "%s/%lld", self->run->folder, (long long)order->trial);
+    if (status == SHOAL_OK && mkdir(folder, 0777) < 0 && errno != EEXIST)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make the folder of a trial", folder);
+    if (status == SHOAL_OK)
+        status = base_format(&reports, "%s/reports.jsonl", folder);
+    if (status == SHOAL_OK)
+        status = sweep_command(&command, self->run, &trial->point);
+    if (status == SHOAL_OK)
+        status = make_environment(&environment, self, folder, order->trial);
+    if (status == SHOAL_OK)
+        status = sweep_process_start(&who->process, &(sweep_starting){.command = command,
+                                                                      .environment = environment,
+                                                                      .reports = reports,
+                                                                      .objective = spec->objective,
+                                                                      .sign = spec->maximise ? -1 : 1,
+                                                                      .from = order->from,
+                                                                      .value = self->log->sign * trial->value,
+                                                                      .traces = spec->learner != NULL,
+                                                                      .guard = &self->guard});
+    who->trial = order->trial;
+    free_environment(&environment);
+    base_free(&reports);
+    base_free(&folder);
+    base_free(&command);
+    return status;
+}
+
+/* Has a trial go as far as its order says.  SHOAL_STOPPED when it was told to end before. */
+static int do_order(sweep_ended *out, worker *who, int64_t number, const sweep_order *order, const sweep_trial *trial)
+{
+    runner *self = who->runner;
+    const int64_t began = base_now();
+    *out = (sweep_ended){.result = {.order = number}};
+    if (!who->process) {
+        int status = start_trial(who, order, trial);
+        if (status < 0)
+            return status;
+    }
+    const sweep_event event = sweep_process_follow(who->process, order->until, self->run->spec->timeout, &self->halt);
+    if (event == SWEEP_STOPPED)
+        return shoal_fail(SHOAL_STOPPED, "stopped");
+    sweep_process_take(out, who->process, order->until);
+    if (event == SWEEP_REACHED && isnan(out->result.value)) /* its first report is beyond */
+        sweep_process_take(out, who->process, INT64_MAX);
+    out->seconds = (double)(base_now() - began) * 1e-9;
+    out->result.failed = event == SWEEP_FAILS;
+    if (event == SWEEP_REACHED)
+        out->result.step = order->until;
+    if (out->result.step > order->until)
+        out->result.step = order->until;
+    if (out->result.failed)
+        snprintf(out->note, sizeof out->note, "%s", sweep_process_note(who->process));
+    if (event != SWEEP_REACHED)
+        sweep_process_end(&who->process);
+    return SHOAL_OK;
+}
+
+/* ---- workers ----------------------------------------------------------------------------------------------------- */
+
+/* Ends the process that a worker has kept, with the lock open meanwhile: another's order for its trial waits. */
+static void end_process(worker *who)
+{
+    runner *self = who->runner;
+    if (who->process) {
+        pthread_mutex_unlock(&self->lock);
+        sweep_process_end(&who->process);
+        pthread_mutex_lock(&self->lock);
+    }
+    if (who->trial >= 0)
+        self->busy[who->trial] = false;
+    who->trial = -1;
+    pthread_cond_broadcast(&self->changed);
+}
+
+static void wait_a_moment(runner *self, double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    const double at = (double)until.tv_nsec * 1e-9 + seconds;
+    until.tv_sec += (time_t)at;
+    until.tv_nsec = (long)((at - floor(at)) * 1e9);
+    pthread_cond_timedwait(&self->changed, &self->lock, &until);
+}
+
+/* Does one order with the lock open, and keeps its result. */
+static int perform(worker *who, int64_t number)
+{
+    runner *self = who->runner;
+    const sweep_order order = self->log->course.order[number];
+    const sweep_trial trial = self->log->course.trial[order.trial];
+    sweep_ended ended = {0};
+    if (who->process && who->trial != order.trial)
+        end_process(who);
+    int status = take_over_result(self, number);
+    if (status != SHOAL_ABSENT)
+        return status;
+    self->busy[order.trial] = true;
+    who->trial = order.trial;
+    pthread_mutex_unlock(&self->lock);
+    status = do_order(&ended, who, number, &order, &trial);
+    if (status == SHOAL_OK) {
+        status = sweep_place_put_result(&self->run->place, &order, &ended);
+        if (status == SHOAL_CONFLICT) /* somebody who took us for dead was first: theirs counts */
+            status = sweep_place_get_result(&ended, &self->run->place, &order, number);
+    }
+    pthread_mutex_lock(&self->lock);
+    if (status == SHOAL_OK)
+        status = add_pending(self, &ended.result);
+    if (status == SHOAL_OK && self->run->told)
+        self->run->told(self->run->context, self->log, &ended);
+    base_free(&ended.curve);
+    if (!who->process) {
+        self->busy[order.trial] = false;
+        who->trial = -1;
+    }
+    return status;
+}
+
+/* One turn of a worker: an order that is open, or the next decision, or a pause. */
+static int take_turn(worker *who, double *pause)
+{
+    runner *self = who->runner;
+    int64_t order = -1;
+    int status = SHOAL_OK;
+    if (self->pendings > 0 && (self->log->ahead == 0 || !self->idle))
+        status = decide(self);
+    if (status == SHOAL_OK)
+        status = find_order(&order, self, who, false);
+    if (status == SHOAL_OK && order < 0 && !self->idle && !sweep_log_is_over(self->log)) {
+        status = decide(self);
+        if (status == SHOAL_OK)
+            status = find_order(&order, self, who, false);
+    }
+    if (status < 0)
+        return status;
+    if (order >= 0) {
+        *pause = LOOK;
+        return perform(who, order);
+    }
+    if (sweep_log_is_over(self->log)) {
+        self->over = true;
+        self->halt = 1; /* others may be at trials that nobody needs any more */
+        pthread_cond_broadcast(&self->changed);
+        return SHOAL_OK;
+    }
+    if (who->process)
+        end_process(who);
+    if (!self->idle && self->log->ahead == 0)
+        return SHOAL_OK;
+    wait_a_moment(self, *pause);
+    *pause = fmin(*pause * 1.5, LOOK_LESS_OFTEN);
+    if (*pause >= LOOK_LESS_OFTEN) { /* whoever had an order may have died meanwhile */
+        status = find_order(&order, self, who, true);
+        return status < 0 || order < 0 ? status : perform(who, order);
+    }
+    if (self->log->ahead > 0)
+        self->idle = false;
+    return SHOAL_OK;
+}
+
+static void work(void *context)
+{
+    worker *who = context;
+    runner *self = who->runner;
+    double pause = LOOK;
+    pthread_mutex_lock(&self->lock);
+    while (!self->over) {
+        int status = take_turn(who, &pause);
+        if (status < 0 && status != SHOAL_STOPPED)
+            give_up(self, status);
+    }
+    end_process(who);
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+static int beat(runner *self)
+{
+    char key[SWEEP_RUNNER_BYTES + 16];
+    snprintf(key, sizeof key, "runner/%s", self->name);
+    return sweep_place_put(&self->run->place, key, self->name);
+}
+
+/* Looks after the workers: signs of life, the time, what others decide. */
+static void look_after(runner *self)
+{
+    const sweep_run *run = self->run;
+    const int64_t end = run->seconds > 0 ? base_time_after(base_now(), run->seconds) : INT64_MAX;
+    int64_t next = base_time_after(base_now(), BEAT), look = base_time_after(base_now(), LOOK_LESS_OFTEN);
+    while (!self->over) {
+        int status = SHOAL_OK;
+        wait_a_moment(self, 0.1);
+        if (*run->stop) {
+            (void)shoal_fail(SHOAL_STOPPED, "stopped");
+            give_up(self, SHOAL_STOPPED);
+        } else if (base_now() > end) {
+            status = put_entry(self, &(sweep_taken){.why = "the time is over", .goal = INFINITY});
+            self->over = true;
+        }
+        if (status == SHOAL_OK && base_now() > next) {
+            next = base_time_after(base_now(), BEAT);
+            status = beat(self);
+        }
+        if (status == SHOAL_OK && base_now() > look) {
+            look = base_time_after(base_now(), LOOK_LESS_OFTEN);
+            status = catch_up(self);
+        }
+        if (status < 0)
+            give_up(self, status);
+    }
+    self->halt = 1;
+    pthread_cond_broadcast(&self->changed);
+}
+
+/* Limits that are not those of the log, or a sweep that was stopped and goes on. */
+static int set_limits(runner *self)
+{
+    const sweep_log *log = self->log;
+    int status = catch_up(self);
+    for (int turn = 0; turn < 100 && status == SHOAL_OK; turn++) {
+        const double goal = isfinite(self->run->goal) ? log->sign * self->run->goal : -(double)INFINITY;
+        if (log->entries > 0 && !log->why[0] && log->rules.trials == self->run->trials && log->rules.goal == goal)
+            break;
+        status = put_entry(self, &(sweep_taken){.trials = self->run->trials, .goal = self->run->goal});
+    }
+    return status;
+}
+
+int sweep_run_trials(sweep_log *log, const sweep_run *run)
+{
+    runner self = {.run = run, .log = log, .guard = {.pipe = -1}};
+    worker *workers = NULL;
+    pthread_mutex_init(&self.lock, NULL);
+    pthread_cond_init(&self.changed, NULL);
+    sweep_runner_name(self.name);
+    int status = base_alloc(&workers, (size_t)run->workers, sizeof *workers, "workers");
+    (void)base_guard_start(&self.guard, 5);
+    pthread_mutex_lock(&self.lock);
+    if (status == SHOAL_OK)
+        status = beat(&self);
+    if (status == SHOAL_OK)
+        status = set_limits(&self);
+    for (int64_t i = 0; i < run->workers && status == SHOAL_OK; i++) {
+        workers[i] = (worker){.runner = &self, .trial = -1};
+        status = base_thread_start(&workers[i].thread, work, &workers[i]);
+    }
+    if (status < 0)
+        give_up(&self, status);
+    else
+        look_after(&self);
+    pthread_mutex_unlock(&self.lock);
+    for (int64_t i = 0; workers && i < run->workers; i++)
+        base_thread_join(&workers[i].thread);
+    base_guard_stop(&self.guard);
+    base_free(&workers);
+    base_free(&self.hold);
+    base_free(&self.busy);
+    base_free(&self.pending);
+    pthread_cond_destroy(&self.changed);
+    pthread_mutex_destroy(&self.lock);
+    return self.status < 0 ? shoal_fail(self.status, "%s", self.why) : SHOAL_OK;
+}
+
+int sweep_run_open(const sweep_run *run, bool resumed)
+{
+    sweep_spec *there = NULL;
+    char *text = json_dumps(run->spec->json, JSON_COMPACT);
+    int status =
+        text ? sweep_place_put_once(&run->place, "spec", text) : shoal_fail(SHOAL_MEMORY, "out of memory for a sweep");
+    free(text);
+    if (status != SHOAL_CONFLICT)
+        return status;
+    status = sweep_place_spec(&there, &run->place);
+    if (status == SHOAL_OK)
+        status = sweep_spec_compare(there, run->spec, run->place.name);
+    if (status == SHOAL_OK && !resumed)
+        status = shoal_fail(SHOAL_USAGE,
+                            "there is a sweep '%s' already: --resume goes on with it, and --name NAME gives "
+                            "this one another name",
+                            run->place.name);
+    sweep_spec_free(&there);
+    return status;
+}
