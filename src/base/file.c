@@ -139,17 +139,24 @@ bool base_output_is_special(const char *path)
     return strncmp(path, "/dev/", 5) == 0 || !is_plain_or_absent(path);
 }
 
-int base_output_standard(const char *path)
+static bool is_writable(int descriptor)
+{
+    const int flags = fcntl(descriptor, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+int base_output_descriptor(const char *path)
 {
     struct stat file, stream;
+    int named, length = 0;
+    if (sscanf(path, "/dev/fd/%d%n", &named, &length) == 1 && !path[length] && is_writable(named))
+        return named;
     if (stat(place_of(path), &file) < 0)
         return -1;
-    for (int descriptor = STDOUT_FILENO; descriptor <= STDERR_FILENO; descriptor++) {
-        int flags = fcntl(descriptor, F_GETFL);
-        if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && fstat(descriptor, &stream) == 0 &&
-            stream.st_dev == file.st_dev && stream.st_ino == file.st_ino)
+    for (int descriptor = STDOUT_FILENO; descriptor <= STDERR_FILENO; descriptor++)
+        if (is_writable(descriptor) && fstat(descriptor, &stream) == 0 && stream.st_dev == file.st_dev &&
+            stream.st_ino == file.st_ino)
             return descriptor;
-    }
     return -1;
 }
 
@@ -214,10 +221,10 @@ static int open_temporary(base_output *output)
     return SHOAL_OK;
 }
 
-static int open_directly(base_output *output)
+/* `there` is a descriptor that is what the path means, or -1. */
+static int open_directly(base_output *output, int there)
 {
-    int standard = base_output_standard(output->path);
-    output->descriptor = standard >= 0 ? fcntl(standard, F_DUPFD_CLOEXEC, 0) : open(output->path, O_WRONLY | O_CLOEXEC);
+    output->descriptor = there >= 0 ? fcntl(there, F_DUPFD_CLOEXEC, 0) : open(output->path, O_WRONLY | O_CLOEXEC);
     if (output->descriptor < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", output->name);
     return SHOAL_OK;
@@ -235,8 +242,9 @@ int base_output_open(base_output **out, const char *path)
     status = base_copy_text(&output->name, strcmp(path, "-") == 0 ? "standard output" : path);
     if (status < 0 || (status = base_output_resolve(&output->path, path)) < 0)
         goto done;
-    bool directly = !is_plain_or_absent(output->path) || base_output_standard(output->path) >= 0;
-    if ((status = directly ? open_directly(output) : open_temporary(output)) < 0)
+    const int there = base_output_descriptor(path);
+    const bool directly = there >= 0 || !is_plain_or_absent(output->path);
+    if ((status = directly ? open_directly(output, there) : open_temporary(output)) < 0)
         goto done;
     output->stream = fopencookie(output, "wb", (cookie_io_functions_t){.write = write_stream});
     if (!output->stream) {

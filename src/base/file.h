@@ -48,8 +48,9 @@ int base_output_resolve(char **out, const char *path);
 /* Whether a path is a device, or something there that is not a plain file: its name has no ending that could say what
  * to write. */
 bool base_output_is_special(const char *path);
-/* 1 or 2 when the path is what standard output or standard error writes to; -1 otherwise. */
-int base_output_standard(const char *path);
+/* A descriptor that is open here and that the path means: N for /dev/fd/N, 1 or 2 when it is what standard output or
+ * standard error writes to; -1 otherwise.  Such an output is written as it comes, and nothing is replaced. */
+int base_output_descriptor(const char *path);
 
 /* Makes the folders above a file that are missing, for this user alone as the XDG base directory specification asks. */
 int base_output_folders(const char *path);

@@ -213,7 +213,7 @@ static int check_plain(const char *path)
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return shoal_fail(SHOAL_SYSTEM, "%s: can't be a checkpoint: it is %s", path,
                           S_ISDIR(info.st_mode) ? "a folder" : "not a plain file");
-    if (base_output_standard(path) >= 0)
+    if (base_output_descriptor(path) >= 0)
         return shoal_fail(SHOAL_SYSTEM, "%s: can't be a checkpoint: this program prints into it", path);
     return SHOAL_OK;
 }

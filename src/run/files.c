@@ -87,7 +87,7 @@ static int is_same_file(bool *same, const char *output, const char *other)
     bool has_a = stat(output, &a) == 0 && strcmp(output, "-") != 0;
     bool has_b = strcmp(other, "-") == 0 ? fstat(STDIN_FILENO, &b) == 0 : stat(other, &b) == 0;
     *same = false;
-    if ((has_a && !S_ISREG(a.st_mode)) || base_output_standard(output) >= 0)
+    if ((has_a && !S_ISREG(a.st_mode)) || base_output_descriptor(output) >= 0)
         return SHOAL_OK;
     if (has_a && has_b)
         *same = a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -122,10 +122,13 @@ int run_files_apart(const run_file *output, const run_file *list, const run_file
     return SHOAL_OK;
 }
 
-/* Whether the path is what stdout is, other than /dev/null, where nothing mixes. */
+/* Whether the path is what stdout is, other than /dev/null, where nothing mixes, and /dev/fd/N, with which somebody
+ * wants it so. */
 static bool is_stdout(const char *path)
 {
     struct stat out, file, null;
+    if (base_output_descriptor(path) > STDERR_FILENO)
+        return false;
     if (strcmp(path, "-") == 0)
         path = "/dev/stdout";
     if (fstat(STDOUT_FILENO, &out) < 0 || stat(path, &file) < 0 || file.st_dev != out.st_dev ||

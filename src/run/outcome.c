@@ -167,7 +167,7 @@ void run_tell_end(shoal_outcome *outcome)
         return;
     face->tell_round(&told, outcome->config, NULL, outcome->result);
     warn_once(outcome, &told);
-    for (int64_t i = outcome->trace.rows; face->history && history && i < history->shape[0]; i++)
+    for (int64_t i = 0; face->history && history && i < history->shape[0]; i++)
         run_trace_history(&outcome->trace, -1, i + 1, face->history,
                           (const double *)history->values + i * history->shape[1]);
 }

@@ -95,9 +95,13 @@ void run_trace_history(run_trace *trace, int64_t number, int64_t row, const char
 {
     run_event_value events[TRACE_COLUMNS_MOST];
     int count = 0;
-    if (!run_trace_is_open(trace) || row != trace->rows + 1)
+    if (!run_trace_is_open(trace))
         return;
-    trace->rows = row;
+    if (trace->rows == 0 && number >= 0)
+        trace->rows = trace->before = row - 1;
+    if (row != trace->rows + 1 && !(number < 0 && row <= trace->before))
+        return;
+    trace->rows = row > trace->rows ? row : trace->rows;
     for (; names[count] && count < TRACE_COLUMNS_MOST; count++)
         events[count] = (run_event_value){names[count], values[count]};
     if (trace->output)

@@ -22,7 +22,8 @@ typedef struct run_trace {
     double last;     /* seconds at the end of the round before */
     run_traced held; /* the last round, whose objective only the result knows */
     bool holds;
-    int64_t rows; /* of the history that were told */
+    int64_t rows;    /* of the history up to here were told, */
+    int64_t before;  /* but for the first, which an earlier run knew that this one has resumed */
 } run_trace;
 
 /* Whether the folder of --tensorboard could be written to; the file of --trace is checked with the outputs. */
@@ -31,8 +32,8 @@ int run_trace_open(run_trace *trace, const run_trace_options *options);
 /* Whether every round has to be told. */
 bool run_trace_is_open(const run_trace *trace);
 void run_trace_round(run_trace *trace, const shoal_round *done, const shoal_round *next, double seconds);
-/* Tells row `row` of a history, counted from 1, which is known since round `number`; -1: since the end.  One that is
- * not the next is left to the end of the run. */
+/* Tells row `row` of a history, counted from 1, which is known since round `number`; -1: since the end.  Those that a
+ * resumed run does not have are left to its end. */
 void run_trace_history(run_trace *trace, int64_t number, int64_t row, const char *const *names, const double *values);
 /* Writes the last round with the result's objective, renames the file into place and closes the events. */
 int run_trace_commit(run_trace *trace, double objective);

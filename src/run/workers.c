@@ -429,7 +429,7 @@ static int check_detached_outputs(const shoal_request *request)
     run_files outputs;
     run_request_outputs(&outputs, request);
     for (const run_file *output = outputs.file; output->name; output++)
-        if (output->path && base_output_standard(output->path) >= 0)
+        if (output->path && base_output_descriptor(output->path) >= 0)
             return shoal_fail(SHOAL_USAGE, "%s %s: a job that runs on with --detach has no standard output",
                               output->name, output->path);
     return SHOAL_OK;

@@ -29,7 +29,7 @@ enum {
     TAIL_SHOWN = 350, /* of it in a note, */
     TAIL_LINES = 3,   /* and not more lines */
     LOOK = 100,       /* milliseconds between two looks at the stop flag */
-    STREAMS = 3,      /* standard output, standard error, and what a learner traces to */
+    STREAMS = 2,      /* standard output and standard error */
     PUNCH = 4 << 20   /* bytes of standard output that were read and still take room */
 };
 
@@ -41,6 +41,9 @@ typedef struct stream {
     bool skips; /* the line is too long */
 } stream;
 
+/* Begins what a process prints that goes on from a step. */
+#define START_LINE "{\"shoal_goes_on_from\": %lld}"
+
 struct sweep_process {
     pid_t id;
     int handle; /* a descriptor that is readable once it has ended; -1 where the system has none */
@@ -51,7 +54,7 @@ struct sweep_process {
     double sign;
     bool traces;
     stream stream[STREAMS];
-    int append;            /* descriptor to write to the file of standard output */
+    int append;            /* descriptor to write to the file of standard output, with which a learner traces, too */
     int watch;             /* one that tells of changes to it; -1: there is none */
     int64_t punched;       /* bytes of it that take no room any more */
     char tail[TAIL_BYTES]; /* of what it printed last */
@@ -61,6 +64,7 @@ struct sweep_process {
     sweep_report *report;
     int64_t reports, room;
     int64_t last;      /* step */
+    int64_t at;        /* step of the last line, which may be one that was known */
     int64_t told;      /* up to here by sweep_process_take */
     double told_value; /* the best up to there */
     int64_t heard;     /* when the last report came */
@@ -90,29 +94,42 @@ static void add_report(sweep_process *self, int64_t step, double value)
     self->heard = base_now();
 }
 
-/* A line that is meant as a report and is none makes the trial fail: NaN, above all, which is no JSON. */
+/* A process that went on from a step began here, to which lines without steps are added.  True if the line says so. */
+static bool read_start(sweep_process *self, const char *line)
+{
+    long long from;
+    if (sscanf(line, START_LINE, &from) != 1)
+        return false;
+    self->at = from;
+    return true;
+}
+
+/* A line that is meant as a report and is none makes the trial fail: NaN, above all, which is no JSON.  What a learner
+ * prints at its end counts only if its trace has not told the objective, and it was not stopped. */
 static void read_line(sweep_process *self, char *line)
 {
     line += strspn(line, " \t");
-    if (*line != '{')
+    if (*line != '{' || read_start(self, line))
         return;
     json_t *json = json_loads(line, 0, NULL);
     const json_t *value = json_object_get(json, self->objective), *step = json_object_get(json, "step");
     char key[256], why[SWEEP_NOTE_BYTES];
     snprintf(key, sizeof key, "\"%s\"", self->objective);
     /* A learner's trace says null where a round has no objective. */
-    const bool none = self->traces && json_is_null(value);
+    const bool summary = self->traces && !step && (self->at > 0 || json_is_true(json_object_get(json, "stopped")));
+    const bool none = summary || (self->traces && json_is_null(value));
     const bool meant = json ? value && !none : strstr(line, key) != NULL;
     if (meant && (!json_is_number(value) || !isfinite(json_number_value(value)))) {
         snprintf(why, sizeof why, "it reported what is not a number: %.300s", line);
         fail_process(self, why);
         self->nonsense = true;
-    } else if (meant && step && (!json_is_number(step) || !(json_number_value(step) < 1e15))) {
+    } else if (meant && step && (!json_is_number(step) || !(fabs(json_number_value(step)) < 1e15))) {
         snprintf(why, sizeof why, "it reported a step that is not a number: %.300s", line);
         fail_process(self, why);
         self->nonsense = true;
     } else if (meant) {
-        add_report(self, step ? (int64_t)json_number_value(step) : self->last + 1, json_number_value(value));
+        self->at = step ? (int64_t)json_number_value(step) : self->at + 1;
+        add_report(self, self->at, json_number_value(value));
     }
     json_decref(json);
 }
@@ -146,7 +163,7 @@ static void take_bytes(sweep_process *self, stream *from, const char *bytes, siz
     }
 }
 
-/* A report that came another way, or whose line will take no room any more. */
+/* A report whose line will take no room any more. */
 static void append_report(sweep_process *self, const sweep_report *report)
 {
     char line[512];
@@ -185,15 +202,11 @@ static bool read_stream(sweep_process *self, int which)
         return false;
     const ssize_t got = which == 0 ? read_file(self, bytes, sizeof bytes) : read(from->file, bytes, sizeof bytes);
     if (got > 0) {
-        const int64_t before = self->reports;
-        if (which < 2)
-            keep_tail(self, bytes, (size_t)got);
-        if (which != 1)
+        keep_tail(self, bytes, (size_t)got);
+        if (which == 0) {
             take_bytes(self, from, bytes, (size_t)got);
-        for (int64_t i = before; which == 2 && i < self->reports; i++)
-            append_report(self, &self->report[i]);
-        if (which == 0)
             punch_hole(self);
+        }
         return true;
     }
     if (which != 0 && (got == 0 || (errno != EAGAIN && errno != EINTR)))
@@ -204,9 +217,9 @@ static bool read_stream(sweep_process *self, int which)
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 /* Opens the file of standard output at its first data; a line that was cut off by a death is ended. */
-static int open_reports(sweep_process *self, const char *path)
+static int open_reports(sweep_process *self, const char *path, int64_t from)
 {
-    char last = '\n';
+    char last = '\n', line[64];
     self->append = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     self->stream[0].file = open(path, O_RDONLY | O_CLOEXEC);
     if (self->append < 0 || self->stream[0].file < 0)
@@ -215,6 +228,11 @@ static int open_reports(sweep_process *self, const char *path)
     if (size > 0 && pread(self->append, &last, 1, size - 1) == 1 && last != '\n')
         (void)base_write_all(self->append, "\n", 1);
     self->stream[0].at = self->punched = data > 0 ? data : 0;
+    self->at = data > 0 ? from : 0;
+    if (from > 0) {
+        snprintf(line, sizeof line, START_LINE "\n", (long long)from);
+        (void)base_write_all(self->append, line, strlen(line));
+    }
     self->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (self->watch >= 0 && inotify_add_watch(self->watch, path, IN_MODIFY) < 0)
         base_close(&self->watch);
@@ -225,17 +243,17 @@ static int open_streams(int inner[STREAMS], sweep_process *self, const sweep_sta
 {
     for (int i = 0; i < STREAMS; i++)
         inner[i] = self->stream[i].file = -1;
-    int status = open_reports(self, starting->reports);
-    for (int i = 1; i < (starting->traces ? STREAMS : STREAMS - 1) && status == SHOAL_OK; i++) {
-        int ends[2];
-        if (pipe2(ends, O_CLOEXEC) < 0)
-            return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't start a trial");
-        self->stream[i].file = ends[0];
-        inner[i] = ends[1];
-        fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    }
+    int ends[2];
+    int status = open_reports(self, starting->reports, starting->from);
     inner[0] = self->append;
-    return status;
+    if (status < 0)
+        return status;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "can't start a trial");
+    self->stream[1].file = ends[0];
+    inner[1] = ends[1];
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    return SHOAL_OK;
 }
 
 static void close_streams(sweep_process *self)
@@ -262,7 +280,7 @@ static int spawn_command(sweep_process *self, const sweep_starting *starting, co
     }
     const int error = base_spawn_shell(&self->id, command,
                                        &(base_spawning){.stream = {gate[0], inner[0], inner[1]},
-                                                        .extra = inner[2],
+                                                        .extra = self->traces ? self->append : -1,
                                                         .environment = starting->environment,
                                                         .group = BASE_GROUP_OWN});
     if (!error && self->guard && self->guard->process > 0) {
@@ -309,8 +327,7 @@ int sweep_process_start(sweep_process **out, const sweep_starting *starting)
     status = open_streams(inner, self, starting);
     if (status == SHOAL_OK)
         status = spawn_command(self, starting, inner);
-    for (int i = 1; i < STREAMS; i++)
-        base_close(&inner[i]);
+    base_close(&inner[1]);
     if (status == SHOAL_OK) {
         self->handle = open_handle(self->id);
         *out = self;
@@ -338,9 +355,8 @@ static void listen_once(sweep_process *self, int milliseconds)
     struct pollfd poll_for[STREAMS + 1];
     char events[4096];
     int count = 0;
-    for (int i = 1; i < STREAMS; i++)
-        if (self->stream[i].file >= 0)
-            poll_for[count++] = (struct pollfd){.fd = self->stream[i].file, .events = POLLIN};
+    if (self->stream[1].file >= 0)
+        poll_for[count++] = (struct pollfd){.fd = self->stream[1].file, .events = POLLIN};
     if (self->watch >= 0)
         poll_for[count++] = (struct pollfd){.fd = self->watch, .events = POLLIN};
     if (self->handle >= 0 && !self->ended)
@@ -361,12 +377,10 @@ static void read_rest(sweep_process *self)
     (void)fstat(self->append, &file);
     while (self->stream[0].at < file.st_size && read_stream(self, 0))
         ;
-    for (int i = 0; i < STREAMS; i++) {
-        for (int turn = 0; i > 0 && turn < 1024 && read_stream(self, i); turn++)
-            ;
-        if (self->stream[i].length > 0 && i != 1)
-            take_bytes(self, &self->stream[i], "\n", 1);
-    }
+    for (int turn = 0; turn < 1024 && read_stream(self, 1); turn++)
+        ;
+    if (self->stream[0].length > 0)
+        take_bytes(self, &self->stream[0], "\n", 1);
 }
 
 /* The last lines that it printed, as one. */

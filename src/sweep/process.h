@@ -20,12 +20,12 @@ typedef struct sweep_process sweep_process;
 typedef struct sweep_starting {
     const char *command;      /* for /bin/sh */
     char *const *environment; /* NULL: ours */
-    const char *reports;      /* the file; what is in it counts */
+    const char *reports;      /* the file; what is in it counts, but for steps up to `from` */
     const char *objective;    /* the key of its value */
     double sign;              /* -1 where values are to be great */
     int64_t from;             /* reports up to this step are known already */
     double value;             /* the best of them, as people see it; NaN for none */
-    bool traces;              /* it reports through BASE_SPAWN_EXTRA, too */
+    bool traces;              /* it is a learner, which reports by a trace to BASE_SPAWN_EXTRA */
     base_guard *guard;        /* ends it should this process die; may be NULL */
 } sweep_starting;
 

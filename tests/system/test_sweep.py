@@ -9,6 +9,7 @@ import csv
 import json
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -107,23 +108,53 @@ def early_stopping():
         assert "each decision follows" in sweep("check", rule)
 
 
+def curve_of(name, trial):
+    """Every report of a trial that its results have, as they came."""
+    curve = []
+    for step in range(1, 10):
+        key = f"store/sweeps/{name}/trial/{trial}/step/{step}"
+        text = subprocess.run([SHOAL, "store", "cat", key], capture_output=True).stdout
+        curve += json.loads(text[48:])["curve"] if text else []
+    return curve
+
+
 @apart.test
 def learner():
-    sweep("--vary", "rate=1e-3..1:log", "--vary", "batch=8,16,32", "--learner",
-          f"train {FLOWERS} --target species --net 'dense 16 relu; dense 3 softmax' --epochs 9 --validation 0.2 "
+    net = ["--target", "species", "--net", "dense 16 relu; dense 3 softmax", "--epochs", "9", "--validation", "0.2"]
+    # One at a time: a trial that goes on was ended before, and has a checkpoint well beyond what is known of it.
+    sweep("--vary", "rate=1e-3..1:log", "--vary", "batch=8,16,32", "--learner", f"train {FLOWERS} {shlex.join(net)} "
           "--model $SHOAL_FOLDER/model.safetensors", "--objective", "validation_loss", "--steps", 9, "--stop", "asha",
-          "--trials", 9, "--name", "train")
+          "--trials", 9, "--workers", 1, "--name", "train")
     trials = trials_of("train")
     best = min((t for t in trials if t["state"] == "done"), key=lambda t: t["value"])
     assert os.path.exists(f"train.trials/{best['trial']}/model.safetensors") and best["step"] == 9
-    # What the learner says by itself, with these values.
-    own = subprocess.run([SHOAL, "train", FLOWERS, "--target", "species", "--net", "dense 16 relu; dense 3 softmax",
-                          "--epochs", "9", "--validation", "0.2", "--rate", str(best["parameters"]["rate"]), "--batch",
-                          str(best["parameters"]["batch"]), "--json"], capture_output=True, text=True, check=True)
-    assert min(json.loads(own.stdout)["epoch_validation_loss"]) == best["value"]
+    # What the learner says by itself, with these values, is what its trials say, whether they were paused or not.
+    for trial in trials:
+        own = subprocess.run([SHOAL, "train", FLOWERS, *net, "--rate", str(trial["parameters"]["rate"]), "--batch",
+                              str(trial["parameters"]["batch"]), "--json"], capture_output=True, text=True, check=True)
+        values = json.loads(own.stdout)["epoch_validation_loss"][:trial["step"]]
+        assert curve_of("train", trial["trial"]) == [[i + 1, value] for i, value in enumerate(values)], trial
+        assert min(values) == trial["value"]
     sweep("--vary", "clusters=2..5", "--learner", f"kmeans {FLOWERS} --drop-column species", "--objective",
           "objective", "--sampler", "grid", "--name", "kmeans")
     assert [t["parameters"]["clusters"] for t in trials_of("kmeans")] == [2, 3, 4, 5]
+
+
+# A trial that says no steps and goes on from its checkpoint.
+STEPLESS = TRIAL.replace("""'{"step": %d, "loss": %.17g}' % (step, (rate - 0.3) ** 2 + 1 / step)""",
+                         """'{"loss": %.17g}' % ((rate - 0.3) ** 2 + 1 / step)""")
+
+
+@apart.test
+def steps_that_are_counted():
+    pathlib.Path("trial.py").write_text(STEPLESS)
+    sweep(*RATE, "--run", f"exec {sys.executable} trial.py {{rate}} 0.005", "--steps", 9, "--stop", "asha", "--trials",
+          9, "--workers", 1)
+    trials = trials_of("sweep")
+    assert any(t["state"] == "done" for t in trials)
+    for trial in trials:
+        rate = trial["parameters"]["rate"]
+        assert curve_of("sweep", trial["trial"]) == [[s, (rate - 0.3)**2 + 1 / s] for s in range(1, trial["step"] + 1)]
 
 
 def steps_done():

@@ -151,11 +151,11 @@ static void test_what_standard_output_is_redirected_to(void **state)
     base_output *output = NULL;
     fflush(stdout);
     int kept = dup(STDOUT_FILENO);
-    assert_int_equal(base_output_standard(write_text("out", "")), -1);
+    assert_int_equal(base_output_descriptor(write_text("out", "")), -1);
     int file = open(file_path("out"), O_WRONLY);
     dup2(file, STDOUT_FILENO);
     bool before = write(STDOUT_FILENO, "before ", 7) == 7;
-    int by_name = base_output_standard(file_path("out")), by_device = base_output_standard("/dev/stdout");
+    int by_name = base_output_descriptor(file_path("out")), by_device = base_output_descriptor("/dev/stdout");
     int status = base_output_open(&output, "/dev/stdout");
     if (status == SHOAL_OK)
         status = base_output_write(output, "middle ", 7);
@@ -169,6 +169,30 @@ static void test_what_standard_output_is_redirected_to(void **state)
     assert_true(before && after);
     assert_int_equal(by_name, STDOUT_FILENO);
     assert_int_equal(by_device, STDOUT_FILENO);
+    expect_file("out", "before middle after");
+    assert_int_equal(count_files(), 1);
+    unlink(file_path("out"));
+}
+
+/* A descriptor that was named is written to where it stands. */
+static void test_descriptor(void **state)
+{
+    (void)state;
+    base_output *output = NULL;
+    char path[32];
+    const int file = open(write_text("out", "before "), O_WRONLY | O_APPEND), reads = open(file_path("out"), O_RDONLY);
+    snprintf(path, sizeof path, "/dev/fd/%d", reads);
+    assert_int_equal(base_output_descriptor(path), -1);
+    snprintf(path, sizeof path, "/dev/fd/%dx", file);
+    assert_int_equal(base_output_descriptor(path), -1);
+    snprintf(path, sizeof path, "/dev/fd/%d", file);
+    assert_int_equal(base_output_descriptor(path), file);
+    assert_int_equal(base_output_open(&output, path), SHOAL_OK);
+    assert_int_equal(base_output_write(output, "middle ", 7), SHOAL_OK);
+    assert_int_equal(base_output_commit(&output), SHOAL_OK);
+    assert_int_equal(write(file, "after", 5), 5);
+    close(file);
+    close(reads);
     expect_file("out", "before middle after");
     assert_int_equal(count_files(), 1);
     unlink(file_path("out"));
@@ -409,7 +433,8 @@ int main(void)
                                        cmocka_unit_test(test_two_outputs_to_one_path),
                                        cmocka_unit_test(test_mode_is_kept),
                                        cmocka_unit_test(test_what_standard_output_is_redirected_to),
-                                       cmocka_unit_test(test_resolve),
+                                       cmocka_unit_test(test_descriptor),
+        cmocka_unit_test(test_resolve),
                                        cmocka_unit_test(test_symbolic_link),
                                        cmocka_unit_test(test_dangling_link),
                                        cmocka_unit_test(test_full_disk),

@@ -356,7 +356,7 @@ int data_content_check_old(const char *option, const char *path, const data_cont
     struct stat info;
     holding holds;
     if (content->kind == DATA_CONTENT_ANY || stat(path, &info) < 0 || !S_ISREG(info.st_mode) || info.st_size == 0 ||
-        base_output_standard(path) >= 0)
+        base_output_descriptor(path) >= 0)
         return SHOAL_OK;
     const char delimiter = !content->lines      ? delimiter_of(array_format(path, content))
                            : content->delimiter ? content->delimiter

@@ -15,7 +15,7 @@
 bool transfer_is_stream(const char *path)
 {
     struct stat info;
-    return base_output_standard(path) >= 0 ||
+    return base_output_descriptor(path) >= 0 ||
            (stat(path, &info) == 0 && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode));
 }
 
