@@ -22,8 +22,8 @@ typedef struct run_trace {
     double last;     /* seconds at the end of the round before */
     run_traced held; /* the last round, whose objective only the result knows */
     bool holds;
-    int64_t rows;    /* of the history up to here were told, */
-    int64_t before;  /* but for the first, which an earlier run knew that this one has resumed */
+    int64_t rows;   /* of the history up to here were told, */
+    int64_t before; /* but for the first, which an earlier run knew that this one has resumed */
 } run_trace;
 
 /* Whether the folder of --tensorboard could be written to; the file of --trace is checked with the outputs. */

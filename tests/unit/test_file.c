@@ -434,7 +434,7 @@ int main(void)
                                        cmocka_unit_test(test_mode_is_kept),
                                        cmocka_unit_test(test_what_standard_output_is_redirected_to),
                                        cmocka_unit_test(test_descriptor),
-        cmocka_unit_test(test_resolve),
+                                       cmocka_unit_test(test_resolve),
                                        cmocka_unit_test(test_symbolic_link),
                                        cmocka_unit_test(test_dangling_link),
                                        cmocka_unit_test(test_full_disk),
