@@ -24,7 +24,7 @@ typedef struct settings {
     int64_t steps;
     int sampler, stop, order;
     int64_t eta, least, trials, seed, ahead;
-    const char *reach, *time;
+    const char *reach, *time, *price, *budget, *other_sweep;
     run_jobs_settings jobs;
     const char *name;
     int64_t workers;
@@ -44,10 +44,10 @@ static const shoal_option trial_rows[] = {
     {"learner", 0, SHOAL_OPTION_TEXT, AT(learner), "WORDS",
      .help = "instead: a learner of shoal with its data and options, such as 'train digits.npy --net digits.net'; each "
              "parameter is one of its options"},
-    {"objective", 0, SHOAL_OPTION_TEXT, AT(objective), "KEY",
+    {"objective", 0, SHOAL_OPTION_TEXT, AT(objective), "KEY,...",
      .help =
          "what trials report, as small as possible, or as great where KEY is accuracy or score; KEY:min and KEY:max "
-         "say which (default: loss)"},
+         "say which; seconds and cost are measured; further keys are only kept and shown (default: loss)"},
     {"steps", 0, SHOAL_OPTION_COUNT, AT(steps), "N",
      .help = "steps of a whole trial, epochs or rounds; it is ended there (default: as many as it reports)", .least = 1,
      .most = 1e6},
@@ -65,6 +65,12 @@ static const shoal_option search_rows[] = {
      .most = 1e6},
     {"time", 0, SHOAL_OPTION_TEXT, AT(time), "TIME", .help = "stop after this time: 30m, 2h (default: never)"},
     {"reach", 0, SHOAL_OPTION_TEXT, AT(reach), "VALUE", .help = "stop when a trial is as good as this"},
+    {"price", 0, SHOAL_OPTION_TEXT, AT(price), "MONEY", .help = "what an hour of one worker costs: 0.03USD"},
+    {"budget", 0, SHOAL_OPTION_TEXT, AT(budget), "MONEY",
+     .help = "stop before all workers of all processes, at --price, cost more than this (default: any)"},
+    {"from", 0, SHOAL_OPTION_TEXT, AT(other_sweep), "OTHER",
+     .help = "take over what another sweep of the same store has found, where this space has its points, too; it does "
+             "not count against --trials"},
     {"sampler", 0, SHOAL_OPTION_CHOICE, AT(sampler), "NAME",
      .help = "how new trials are chosen: near good ones (tpe), where a Gaussian process expects most (gp), by chance, "
              "spread evenly (sobol), or all combinations",
@@ -94,7 +100,8 @@ static const shoal_option place_rows[] = {
     {"name", 0, SHOAL_OPTION_TEXT, AT(name), "NAME",
      .help = "what the sweep is called (default: the name of SPACE.json, or sweep)"},
     {"resume", 0, SHOAL_OPTION_FLAG, AT(resume), NULL,
-     .help = "go on with the sweep of this name, if there is one; --trials and --reach may be others"},
+     .help = "go on with the sweep of this name, if there is one; --trials, --reach, --price and --budget may be "
+             "others"},
     {0},
 };
 static const shoal_option output_rows[] = {
@@ -120,7 +127,7 @@ static const base_option_group groups[] = {
 static int read_objective(char key[256], bool *maximise, const char *text)
 {
     static const char *const great[] = {"accuracy", "validation_accuracy", "score", NULL};
-    static const char *const small[] = {"loss", "validation_loss", "objective", "error", "seconds", NULL};
+    static const char *const small[] = {"loss", "validation_loss", "objective", "error", "seconds", "cost", NULL};
     const char *colon = strrchr(text, ':');
     snprintf(key, 256, "%.*s", (int)(colon ? (size_t)(colon - text) : strlen(text)) % 256, text);
     *maximise = false;
@@ -137,19 +144,45 @@ static int read_objective(char key[256], bool *maximise, const char *text)
     return *maximise ? SHOAL_OK : shoal_fail(SHOAL_USAGE, "--objective %s: say %s:min or %s:max", text, text, text);
 }
 
+/* What counts, and a list of what else is kept. */
+static int read_objectives(char key[256], bool *maximise, json_t *others, const char *text)
+{
+    char *own = NULL, *rest = NULL;
+    int status = base_copy_text(&own, text), count = 0;
+    for (const char *one = status == SHOAL_OK ? strtok_r(own, ",", &rest) : NULL; one && status == SHOAL_OK;
+         one = strtok_r(NULL, ",", &rest)) {
+        char name[256];
+        bool great;
+        status = read_objective(name, &great, one);
+        if (count++ == 0) {
+            memcpy(key, name, sizeof name);
+            *maximise = great;
+        } else if (status == SHOAL_OK) {
+            json_array_append_new(others,
+                                  json_pack("{s:o,s:b}", "objective", base_json_text(name), "maximise", (int)great));
+        }
+    }
+    base_free(&own);
+    if (status == SHOAL_OK && (count == 0 || count > SWEEP_OBJECTIVES_MOST))
+        status = shoal_fail(SHOAL_USAGE, "--objective %.80s: takes 1 to %d keys", text, SWEEP_OBJECTIVES_MOST);
+    return status;
+}
+
 static int make_spec(sweep_spec **out, const settings *from, const char *space_path)
 {
     sweep_space *space = NULL;
     char objective[256];
     bool maximise = false;
     double timeout = 0;
+    json_t *others = json_array();
     *out = NULL;
     int status = sweep_space_read(&space, space_path, &from->vary);
     if (status == SHOAL_OK)
-        status = read_objective(objective, &maximise, from->objective ? from->objective : "loss");
+        status = read_objectives(objective, &maximise, others, from->objective ? from->objective : "loss");
     if (status == SHOAL_OK && from->timeout)
         status = plan_parse_duration(&timeout, "--timeout", from->timeout);
     if (status < 0) {
+        json_decref(others);
         sweep_space_free(&space);
         return status;
     }
@@ -165,6 +198,9 @@ static int make_spec(sweep_spec **out, const settings *from, const char *space_p
     base_json_put(&json, "seed", json_integer(from->seed));
     base_json_put(&json, "objective", base_json_text(objective));
     base_json_put(&json, "maximise", json_boolean(maximise));
+    base_json_put(&json, "others", others);
+    if (from->other_sweep)
+        base_json_put(&json, "from", base_json_text(from->other_sweep));
     base_json_put(&json, from->run ? "run" : "learner", base_json_text(from->run ? from->run : from->learner));
     base_json_put(&json, "timeout", json_real(timeout));
     sweep_space_free(&space);
@@ -183,6 +219,8 @@ static int check_sweep_settings(const settings *from, int words)
         return shoal_fail(SHOAL_USAGE, "sweep needs --run COMMAND or --learner WORDS: what a trial is");
     if (from->run && from->learner)
         return shoal_fail(SHOAL_USAGE, "--run and --learner exclude each other");
+    if (from->budget && !from->price)
+        return shoal_fail(SHOAL_USAGE, "--budget needs --price MONEY: what an hour of one worker costs");
     return SHOAL_OK;
 }
 
@@ -239,9 +277,10 @@ static void show_table(const sweep_spec *spec, const sweep_log *log)
     putchar('\n');
 }
 
-static int say_end(const shown *self, const sweep_log *log, const char *name, int status)
+static int say_end(const shown *self, const sweep_log *log, const sweep_place *place, int status)
 {
     const settings *from = self->from;
+    const char *name = place->name;
     const sweep_spec *spec = self->spec;
     if (status < 0 && status != SHOAL_STOPPED)
         return status;
@@ -250,7 +289,7 @@ static int say_end(const shown *self, const sweep_log *log, const char *name, in
     if (!from->json && !from->quiet)
         show_table(spec, log);
     if (!from->json)
-        cli_sweep_print_end(spec, log, name);
+        cli_sweep_print_end(spec, log, place);
     if (status == SHOAL_STOPPED) {
         fprintf(stderr, "shoal: interrupted; the same command with --resume goes on\n");
         return CLI_INTERRUPTED;
@@ -310,8 +349,19 @@ static int run_spec(const settings *from, const sweep_spec *spec, sweep_run *run
     status = sweep_run_trials(&log, run);
     cli_signals_allow_stop(false);
     cli_progress_clear(&self.progress);
-    status = say_end(&self, &log, run->place.name, status);
+    status = say_end(&self, &log, &run->place, status);
     sweep_log_release(&log);
+    return status;
+}
+
+static int read_money(sweep_run *run, const settings *from, const sweep_spec *spec)
+{
+    int status = from->price ? plan_parse_money(&run->price, "--price", from->price) : SHOAL_OK;
+    if (status == SHOAL_OK && from->budget)
+        status = plan_parse_money(&run->budget, "--budget", from->budget);
+    for (int i = 0; i < spec->objective_count && status == SHOAL_OK; i++)
+        if (spec->objectives[i].measure == SWEEP_COST && run->price == 0)
+            status = shoal_fail(SHOAL_USAGE, "--objective cost needs --price MONEY: what an hour of one worker costs");
     return status;
 }
 
@@ -330,6 +380,8 @@ static int run_sweep(void *from_main, const char *const *word, int words)
     int status = check_sweep_settings(from, words);
     if (status == SHOAL_OK)
         status = make_spec(&spec, from, word[0]);
+    if (status == SHOAL_OK)
+        status = read_money(&run, from, spec);
     if (status == SHOAL_OK && from->time)
         status = plan_parse_duration(&run.seconds, "--time", from->time);
     if (status == SHOAL_OK && from->reach && (!base_parse_real(&run.goal, from->reach) || !isfinite(run.goal)))

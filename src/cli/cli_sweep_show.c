@@ -115,7 +115,7 @@ static int run_show(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK && from->json)
         status = cli_print_json(cli_sweep_json(s.spec, &s.log, word[0]));
     else if (status == SHOAL_OK)
-        cli_sweep_print_end(s.spec, &s.log, word[0]);
+        cli_sweep_print_end(s.spec, &s.log, &s.at.place);
     close_sweep(&s);
     return status;
 }

@@ -4,6 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "plan/units.h"
+#include "sweep/spending.h"
+
 const char *cli_sweep_state(const sweep_trial *trial)
 {
     static const char *const names[] = {"running", "paused", "done", "failed"};
@@ -53,7 +56,26 @@ static void count_states(int64_t count[4], const sweep_course *course)
         count[course->trial[i].state]++;
 }
 
-void cli_sweep_print_end(const sweep_spec *spec, const sweep_log *log, const char *name)
+/* What workers were there for, and what that costs. */
+static void print_spent(const sweep_log *log, const sweep_place *place)
+{
+    char spent[PLAN_UNITS_BYTES], time[PLAN_UNITS_BYTES], price[PLAN_UNITS_BYTES], budget[PLAN_UNITS_BYTES];
+    double seconds;
+    if (log->price == 0)
+        return;
+    if (sweep_spending_sum(&seconds, place, NULL) < 0) {
+        printf("spent      not known: %s\n", shoal_error());
+        return;
+    }
+    plan_format_money(spent, seconds / 3600 * log->price);
+    plan_format_duration(time, seconds);
+    plan_format_money(price, log->price);
+    plan_format_money(budget, log->budget);
+    printf("spent      %s%s%s: %s of workers at %s an hour\n", spent, log->budget > 0 ? " of " : "",
+           log->budget > 0 ? budget : "", time, price);
+}
+
+void cli_sweep_print_end(const sweep_spec *spec, const sweep_log *log, const sweep_place *place)
 {
     const sweep_course *course = &log->course;
     int64_t count[4] = {0};
@@ -79,9 +101,12 @@ void cli_sweep_print_end(const sweep_spec *spec, const sweep_log *log, const cha
         between = count[i] > 0 ? ", " : between;
     }
     printf("%s\n", course->trials ? "" : "none has begun");
+    if (course->adopted > 0)
+        printf("taken over %" PRId64 " of these from sweep '%s'\n", course->adopted, spec->from);
+    print_spent(log, place);
     if (log->why[0])
         printf("stopped    %s\n", log->why);
-    printf("sweep      %s\n", name);
+    printf("sweep      %s\n", place->name);
 }
 
 json_t *cli_sweep_trial_json(const sweep_log *log, int64_t which)

@@ -46,26 +46,58 @@ static int add_trial(sweep_trial **out, sweep_course *course)
     if (status < 0)
         return status;
     sweep_trial *trial = *out = &course->trial[course->trials];
-    *trial = (sweep_trial){.value = NAN, .first = rules->stopper->first(&rules->rungs, course->trials)};
+    *trial =
+        (sweep_trial){.value = NAN, .first = rules->stopper->first(&rules->rungs, course->trials - course->adopted)};
     for (int i = 0; i < trial->first; i++)
         trial->rung[i] = NAN;
     return SHOAL_OK;
+}
+
+int sweep_course_adopt(sweep_course *course, const sweep_point *point, double value, int64_t step)
+{
+    const int rungs = course->rules->rungs.count;
+    sweep_trial *trial;
+    if (course->orders > 0)
+        return shoal_fail(SHOAL_BROKEN, "trials of another sweep come after an order");
+    int status = add_trial(&trial, course);
+    if (status < 0)
+        return status;
+    trial->point = *point;
+    trial->state = isnan(value) ? SWEEP_FAILED : SWEEP_DONE;
+    trial->first = rungs - 1; /* it was compared with none of ours on its way */
+    trial->rungs = rungs;
+    for (int i = 0; i < rungs - 1; i++)
+        trial->rung[i] = NAN;
+    trial->rung[rungs - 1] = isnan(value) ? INFINITY : value;
+    trial->step = step;
+    trial->value = value;
+    if (!isnan(value) && (course->best < 0 || value < course->trial[course->best].value))
+        course->best = course->trials;
+    course->trials++;
+    course->adopted++;
+    return SHOAL_OK;
+}
+
+bool sweep_course_is_full(const sweep_course *course)
+{
+    return course->exhausted || course->trials - course->adopted >= course->rules->trials;
 }
 
 static int begin_trial(sweep_course *course)
 {
     const sweep_rules *rules = course->rules;
     sweep_trial *trial;
-    if (course->exhausted || course->trials >= rules->trials)
+    if (sweep_course_is_full(course))
         return shoal_fail(SHOAL_ABSENT, "all trials have begun");
     int status = add_trial(&trial, course);
     if (status < 0)
         return status;
     const sweep_question question = {.space = rules->space,
                                      .seed = rules->seed,
-                                     .number = course->trials,
+                                     .number = course->trials - course->adopted,
                                      .trial = course->trial,
                                      .trials = course->trials,
+                                     .adopted = course->adopted,
                                      .pool = course->pool,
                                      .used = course->used,
                                      .pools = course->pools};

@@ -20,7 +20,7 @@ typedef struct sweep_rules {
     const sweep_stopper *stopper;
     sweep_rungs rungs;
     uint64_t seed;
-    int64_t trials; /* that may begin */
+    int64_t trials; /* that may begin, besides those that were adopted */
     double goal;    /* nothing more is given once a value is this small; -INFINITY: never */
 } sweep_rules;
 
@@ -42,6 +42,7 @@ typedef struct sweep_course {
     const sweep_rules *rules;
     sweep_trial *trial;
     int64_t trials, trials_room;
+    int64_t adopted; /* the first trials, which are another sweep's */
     sweep_order *order;
     int64_t orders, orders_room;
     int64_t open;   /* orders without a result */
@@ -63,6 +64,11 @@ int sweep_course_give(sweep_course *course, sweep_order *out);
 int sweep_course_follow(sweep_course *course, int64_t number, int64_t trial, int64_t until, const sweep_point *point);
 /* SHOAL_BROKEN for what can't be the result of one of its orders, or of one that has a result already. */
 int sweep_course_take(sweep_course *course, const sweep_result *result);
+/* Adds what another sweep found at a point, before anything is given: a trial that is known and runs no more.  The value
+ * is NaN where it failed.  SHOAL_BROKEN once an order was given. */
+int sweep_course_adopt(sweep_course *course, const sweep_point *point, double value, int64_t step);
+/* Whether as many trials have begun as may. */
+bool sweep_course_is_full(const sweep_course *course);
 /* Whether the goal was reached, after which nothing more is given. */
 bool sweep_course_reached(const sweep_course *course);
 

@@ -73,7 +73,7 @@ bool sweep_log_is_over(const sweep_log *log)
         return false;
     if (log->ahead > 0) /* so many places stayed empty, and all results are known */
         return log->empty >= log->ahead;
-    return (course->exhausted || course->trials >= log->rules.trials) &&
+    return sweep_course_is_full(course) &&
            log->rules.stopper->next(&log->rules.rungs, course->trial, course->trials) < 0;
 }
 
@@ -186,6 +186,8 @@ static void set_limits(sweep_log *log, const json_t *limits)
     const json_t *goal = json_object_get(limits, "goal");
     log->rules.trials = json_integer_value(json_object_get(limits, "trials"));
     log->rules.goal = goal ? log->sign * json_number_value(goal) : -INFINITY;
+    log->price = json_number_value(json_object_get(limits, "price"));
+    log->budget = json_number_value(json_object_get(limits, "budget"));
     log->course.exhausted = false;
     log->empty = 0;
     log->why[0] = '\0';
@@ -197,6 +199,10 @@ static json_t *limits_json(const sweep_taken *taken)
     base_json_put(&object, "trials", json_integer(taken->trials));
     if (isfinite(taken->goal))
         base_json_put(&object, "goal", json_real(taken->goal));
+    if (taken->price > 0)
+        base_json_put(&object, "price", json_real(taken->price));
+    if (taken->budget > 0)
+        base_json_put(&object, "budget", json_real(taken->budget));
     return object;
 }
 
@@ -207,6 +213,10 @@ static json_t *inputs_json(const sweep_log *log, const sweep_taken *taken)
     if (taken->trials > 0) {
         base_json_put(&object, "limits", limits_json(taken));
         return object;
+    }
+    if (taken->adopted) {
+        json_decref(object);
+        return json_deep_copy(taken->adopted);
     }
     if (taken->why) {
         base_json_put(&object, "stop", base_json_text(taken->why));
@@ -219,6 +229,26 @@ static json_t *inputs_json(const sweep_log *log, const sweep_taken *taken)
     if (log->ahead == 0)
         base_json_put(&object, "asks", json_integer(taken->asks));
     return object;
+}
+
+static int adopt_trials(sweep_log *log, const json_t *adopted)
+{
+    int status = SHOAL_OK;
+    if (log->has_adopted || log->course.orders > 0 || !json_is_array(adopted) || json_array_size(adopted) > TRIALS_MOST)
+        return shoal_fail(SHOAL_BROKEN, "it has no list of another sweep's trials, or comes too late");
+    for (size_t i = 0; i < json_array_size(adopted) && status == SHOAL_OK; i++) {
+        const json_t *from = json_array_get(adopted, i), *value = json_object_get(from, "value");
+        sweep_point point;
+        int64_t step;
+        status = sweep_point_of_json(&point, log->rules.space, "another sweep's trial", json_object_get(from, "point"));
+        if (status == SHOAL_OK && (!read_whole(&step, from, "step") || step < 0 || (value && !json_is_number(value))))
+            status = shoal_fail(SHOAL_BROKEN, "another sweep's trial has no step or value");
+        if (status == SHOAL_OK)
+            status = sweep_course_adopt(&log->course, &point,
+                                        value ? log->sign * json_number_value(value) : (double)NAN, step);
+    }
+    log->has_adopted = true;
+    return status;
 }
 
 /* Takes what an entry tells.  *asks is how many orders it may give. */
@@ -235,6 +265,8 @@ static int take_inputs(int64_t *asks, sweep_log *log, const json_t *entry)
         set_limits(log, limits);
         return SHOAL_OK;
     }
+    if (json_object_get(entry, "adopted"))
+        return adopt_trials(log, json_object_get(entry, "adopted"));
     if (stop) {
         snprintf(log->why, sizeof log->why, "%s", json_is_string(stop) ? json_string_value(stop) : "stopped");
         base_text_clean(log->why);
@@ -334,6 +366,8 @@ int sweep_log_restart(sweep_log *log, int64_t entries)
     log->places = log->places_room = log->entries = log->entries_room = log->empty = 0;
     log->entry = NULL;
     log->why[0] = '\0';
+    log->has_adopted = false;
+    log->price = log->budget = 0;
     log->rules.trials = 0;
     log->rules.goal = -INFINITY;
     sweep_course_init(&log->course, &log->rules);

@@ -5,7 +5,10 @@
  *
  * An entry takes results in and gives orders, which follow from it and from all entries before.  Whoever looks after a
  * sweep makes the next entry and puts it where there is none yet; if somebody else was first, theirs counts.  So
- * everybody has the same course, and anybody may end at any moment.  Limits and stops are entries, too.
+ * everybody has the same course, and anybody may end at any moment.  Limits, stops and what was found by another sweep
+ * are entries, too:
+ *
+ *     {"adopted": [{"point": {"rate": 0.02}, "step": 9, "value": 0.3}], "from": "other"}
  *
  * In strict order an entry takes one result and gives one order: order k follows from the results of orders 0 to
  * k - ahead and no others, whoever is fast.  Where none follows the place of the order stays empty.
@@ -27,6 +30,8 @@ typedef struct sweep_log {
     int64_t entries, entries_room;
     int64_t *place; /* strict: the order in each place, -1: it stayed empty */
     int64_t places, places_room;
+    bool has_adopted;
+    double price, budget;      /* dollars: of an hour of a worker, and of all; 0: nobody said */
     int64_t empty;             /* places at the end that stayed empty */
     char why[SWEEP_WHY_BYTES]; /* it was stopped; "" when it was not, or goes on */
 } sweep_log;
@@ -39,6 +44,8 @@ typedef struct sweep_taken {
     const char *why; /* it is to stop, and why; NULL otherwise */
     int64_t trials;  /* of new limits, 0: they stay */
     double goal;
+    double price, budget; /* with them; dollars, 0: none */
+    json_t *adopted;      /* an entry with another sweep's trials; NULL otherwise */
 } sweep_taken;
 
 /* `rules` are copied, but for their limits, which entries set. */

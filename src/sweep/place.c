@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
+enum { SNAPSHOT_KEY = 64 };
 static const uint32_t kind = SHOAL_KIND('s', 'w', 'e', 'p');
 
 static int key_of(char out[SHOAL_KEY_MOST + 1], const sweep_place *place, const char *key)
@@ -65,6 +66,21 @@ double sweep_place_age(const sweep_place *place, const char *key)
     return age;
 }
 
+int sweep_place_each(const sweep_place *place, const char *prefix, int (*each)(void *context, const char *end),
+                     void *context)
+{
+    char whole[SHOAL_KEY_MOST + 1];
+    shoal_listing page = {0};
+    int status = key_of(whole, place, prefix);
+    do {
+        status = status < 0 ? status : shoal_store_list(place->store, whole, NULL, &page, shoal_after(place->patience));
+        for (size_t i = 0; i < (size_t)page.count && status == SHOAL_OK; i++)
+            status = each(context, page.entries[i].key + strlen(whole));
+    } while (status == SHOAL_OK && page.more);
+    shoal_listing_release(&page);
+    return status;
+}
+
 int sweep_place_spec(sweep_spec **out, const sweep_place *place)
 {
     char *text = NULL;
@@ -89,20 +105,18 @@ static void entry_key(char out[64], int64_t number)
     snprintf(out, 64, "log/%08lld", (long long)number);
 }
 
+/* Keys come in order: the last is the newest. */
+static int keep_newest(void *key, const char *end)
+{
+    snprintf(key, SNAPSHOT_KEY, "snapshot/%.40s", end);
+    return SHOAL_OK;
+}
+
 /* The newest snapshot, line by line. */
 static int pull_snapshot(sweep_log *log, const sweep_place *place, bool check)
 {
-    char prefix[SHOAL_KEY_MOST + 1], key[64] = "";
-    shoal_listing page = {0};
-    char *text = NULL;
-    int status = key_of(prefix, place, "snapshot/");
-    do {
-        status =
-            status < 0 ? status : shoal_store_list(place->store, prefix, NULL, &page, shoal_after(place->patience));
-        if (status == SHOAL_OK && page.count > 0)
-            snprintf(key, sizeof key, "snapshot/%.40s", page.entries[page.count - 1].key + strlen(prefix));
-    } while (status == SHOAL_OK && page.more);
-    shoal_listing_release(&page);
+    char key[SNAPSHOT_KEY] = "", *text = NULL;
+    int status = sweep_place_each(place, "snapshot/", keep_newest, key);
     if (status == SHOAL_OK && key[0])
         status = sweep_place_get(&text, place, key);
     for (char *line = text, *end; status == SHOAL_OK && line && *line; line = end) {
@@ -163,9 +177,18 @@ void sweep_result_key(char out[64], const sweep_order *order)
     snprintf(out, 64, "trial/%lld/step/%lld", (long long)order->trial, (long long)order->until);
 }
 
+static json_t *others_json(const sweep_ended *ended)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < SWEEP_OTHERS_MOST; i++)
+        json_array_append_new(list, base_json_real(ended->other[i]));
+    return list;
+}
+
 int sweep_place_put_result(const sweep_place *place, const sweep_order *order, const sweep_ended *ended)
 {
     char key[64];
+    bool some = false;
     json_t *object = json_object(), *curve = json_array();
     base_json_put(&object, "step", json_integer(ended->result.step));
     if (ended->result.failed)
@@ -176,6 +199,10 @@ int sweep_place_put_result(const sweep_place *place, const sweep_order *order, c
     for (int64_t i = 0; i < ended->reports; i++)
         json_array_append_new(curve, json_pack("[I,f]", (json_int_t)ended->curve[i].step, ended->curve[i].value));
     base_json_put(&object, "curve", curve);
+    for (int i = 0; i < SWEEP_OTHERS_MOST; i++)
+        some = some || isfinite(ended->other[i]);
+    if (some)
+        base_json_put(&object, "others", others_json(ended));
     char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
     sweep_result_key(key, order);
     int status = text ? sweep_place_put_once(place, key, text) : shoal_fail(SHOAL_MEMORY, "out of memory for a result");
@@ -213,6 +240,11 @@ int sweep_place_get_result(sweep_ended *out, const sweep_place *place, const swe
     out->result.failed = failed != NULL;
     out->result.value = json_number_value(value);
     out->seconds = json_number_value(json_object_get(json, "seconds"));
+    const json_t *others = json_object_get(json, "others");
+    for (int i = 0; i < SWEEP_OTHERS_MOST; i++) {
+        const json_t *other = json_array_get(others, (size_t)i);
+        out->other[i] = json_is_number(other) ? json_number_value(other) : (double)NAN;
+    }
     if (json_is_string(failed))
         snprintf(out->note, sizeof out->note, "%s", json_string_value(failed));
     base_text_clean(out->note);

@@ -18,6 +18,7 @@
 #include <shoal/error.h>
 
 #include "base/io.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/world.h"
@@ -41,18 +42,15 @@ typedef struct stream {
     bool skips; /* the line is too long */
 } stream;
 
-/* Begins what a process prints that goes on from a step. */
-#define START_LINE "{\"shoal_goes_on_from\": %lld}"
-
 struct sweep_process {
     pid_t id;
     int handle; /* a descriptor that is readable once it has ended; -1 where the system has none */
     bool ended, waited;
     int how; /* it ended */
     base_guard *guard;
-    const char *objective;
+    const char *objective, *other[SWEEP_OTHERS_MOST];
     double sign;
-    bool traces;
+    bool traces, counts;
     stream stream[STREAMS];
     int append;            /* descriptor to write to the file of standard output, with which a learner traces, too */
     int watch;             /* one that tells of changes to it; -1: there is none */
@@ -67,6 +65,7 @@ struct sweep_process {
     int64_t at;        /* step of the last line, which may be one that was known */
     int64_t told;      /* up to here by sweep_process_take */
     double told_value; /* the best up to there */
+    int64_t began;     /* when it did */
     int64_t heard;     /* when the last report came */
 };
 
@@ -79,7 +78,7 @@ static void fail_process(sweep_process *self, const char *why)
     base_text_clean(self->note);
 }
 
-static void add_report(sweep_process *self, int64_t step, double value)
+static void add_report(sweep_process *self, int64_t step, double value, const json_t *line)
 {
     if (step <= self->last)
         return; /* known already: it began again further back */
@@ -89,19 +88,50 @@ static void add_report(sweep_process *self, int64_t step, double value)
             return;
         self->room = room;
     }
-    self->report[self->reports++] = (sweep_report){step, value};
+    sweep_report *report = &self->report[self->reports++];
+    *report = (sweep_report){.step = step, .value = value};
+    for (int i = 0; i < SWEEP_OTHERS_MOST; i++) {
+        const json_t *other = self->other[i] ? json_object_get(line, self->other[i]) : NULL;
+        report->other[i] = json_is_number(other) ? json_number_value(other) : (double)NAN;
+    }
     self->last = step;
     self->heard = base_now();
 }
 
-/* A process that went on from a step began here, to which lines without steps are added.  True if the line says so. */
-static bool read_start(sweep_process *self, const char *line)
+/* Whether a line is a report where the time is what counts. */
+static bool tells_something(const sweep_process *self, const json_t *line)
 {
-    long long from;
-    if (sscanf(line, START_LINE, &from) != 1)
-        return false;
-    self->at = from;
-    return true;
+    bool some = json_object_get(line, "step") != NULL;
+    for (int i = 0; i < SWEEP_OTHERS_MOST; i++)
+        some = some || (self->other[i] && json_object_get(line, self->other[i]));
+    return some;
+}
+
+typedef enum meaning { OTHER_OUTPUT, REPORT, NONSENSE } meaning;
+
+/* The objective's value; a line that is no JSON is meant as a report if it names the objective. */
+static meaning read_value(double *out, const sweep_process *self, const json_t *json, const char *line)
+{
+    const json_t *value = json_object_get(json, self->objective);
+    char key[256];
+    snprintf(key, sizeof key, "\"%s\"", self->objective);
+    if (json ? !value || (self->traces && json_is_null(value)) : !strstr(line, key))
+        return OTHER_OUTPUT;
+    *out = json_number_value(value);
+    return json_is_number(value) && isfinite(*out) ? REPORT : NONSENSE;
+}
+
+static void fail_by_line(sweep_process *self, const char *what, const char *line)
+{
+    char why[SWEEP_NOTE_BYTES];
+    snprintf(why, sizeof why, "%s: %.300s", what, line);
+    fail_process(self, why);
+    self->nonsense = true;
+}
+
+static double seconds_since(int64_t then)
+{
+    return (double)(base_now() - then) * 1e-9;
 }
 
 /* A line that is meant as a report and is none makes the trial fail: NaN, above all, which is no JSON.  What a learner
@@ -109,27 +139,26 @@ static bool read_start(sweep_process *self, const char *line)
 static void read_line(sweep_process *self, char *line)
 {
     line += strspn(line, " \t");
-    if (*line != '{' || read_start(self, line))
+    if (*line != '{')
         return;
     json_t *json = json_loads(line, 0, NULL);
-    const json_t *value = json_object_get(json, self->objective), *step = json_object_get(json, "step");
-    char key[256], why[SWEEP_NOTE_BYTES];
-    snprintf(key, sizeof key, "\"%s\"", self->objective);
+    const json_t *step = json_object_get(json, "step");
     /* A learner's trace says null where a round has no objective. */
     const bool summary = self->traces && !step && (self->at > 0 || json_is_true(json_object_get(json, "stopped")));
-    const bool none = summary || (self->traces && json_is_null(value));
-    const bool meant = json ? value && !none : strstr(line, key) != NULL;
-    if (meant && (!json_is_number(value) || !isfinite(json_number_value(value)))) {
-        snprintf(why, sizeof why, "it reported what is not a number: %.300s", line);
-        fail_process(self, why);
-        self->nonsense = true;
-    } else if (meant && step && (!json_is_number(step) || !(fabs(json_number_value(step)) < 1e15))) {
-        snprintf(why, sizeof why, "it reported a step that is not a number: %.300s", line);
-        fail_process(self, why);
-        self->nonsense = true;
-    } else if (meant) {
+    double value = seconds_since(self->began);
+    const meaning meant = summary                               ? OTHER_OUTPUT
+                          : self->objective                     ? read_value(&value, self, json, line)
+                          : json && tells_something(self, json) ? REPORT
+                                                                : OTHER_OUTPUT;
+    if (meant == NONSENSE)
+        fail_by_line(self, "it reported what is not a number", line);
+    else if (meant == REPORT && step && (!json_is_number(step) || !(fabs(json_number_value(step)) < 1e15)))
+        fail_by_line(self, "it reported a step that is not a number", line);
+    else if (meant == REPORT && !step && self->counts && !self->traces)
+        fail_by_line(self, "it reported without a \"step\", which --steps counts", line);
+    else if (meant == REPORT) {
         self->at = step ? (int64_t)json_number_value(step) : self->at + 1;
-        add_report(self, self->at, json_number_value(value));
+        add_report(self, self->at, value, json);
     }
     json_decref(json);
 }
@@ -166,10 +195,21 @@ static void take_bytes(sweep_process *self, stream *from, const char *bytes, siz
 /* A report whose line will take no room any more. */
 static void append_report(sweep_process *self, const sweep_report *report)
 {
-    char line[512];
-    snprintf(line, sizeof line, "\n{\"step\": %lld, \"%.300s\": %.17g}\n", (long long)report->step, self->objective,
-             report->value);
-    (void)base_write_all(self->append, line, strlen(line));
+    json_t *object = json_object();
+    base_json_put(&object, "step", json_integer(report->step));
+    if (self->objective)
+        base_json_put(&object, self->objective, json_real(report->value));
+    for (int i = 0; i < SWEEP_OTHERS_MOST; i++)
+        if (self->other[i] && isfinite(report->other[i]))
+            base_json_put(&object, self->other[i], json_real(report->other[i]));
+    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    if (text) {
+        (void)base_write_all(self->append, "\n", 1);
+        (void)base_write_all(self->append, text, strlen(text));
+        (void)base_write_all(self->append, "\n", 1);
+    }
+    json_decref(object);
+    free(text);
 }
 
 /* What was read of the file takes no room any more, but for the reports, which are told again at its end. */
@@ -217,9 +257,9 @@ static bool read_stream(sweep_process *self, int which)
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
 /* Opens the file of standard output at its first data; a line that was cut off by a death is ended. */
-static int open_reports(sweep_process *self, const char *path, int64_t from)
+static int open_reports(sweep_process *self, const char *path)
 {
-    char last = '\n', line[64];
+    char last = '\n';
     self->append = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     self->stream[0].file = open(path, O_RDONLY | O_CLOEXEC);
     if (self->append < 0 || self->stream[0].file < 0)
@@ -228,11 +268,6 @@ static int open_reports(sweep_process *self, const char *path, int64_t from)
     if (size > 0 && pread(self->append, &last, 1, size - 1) == 1 && last != '\n')
         (void)base_write_all(self->append, "\n", 1);
     self->stream[0].at = self->punched = data > 0 ? data : 0;
-    self->at = data > 0 ? from : 0;
-    if (from > 0) {
-        snprintf(line, sizeof line, START_LINE "\n", (long long)from);
-        (void)base_write_all(self->append, line, strlen(line));
-    }
     self->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (self->watch >= 0 && inotify_add_watch(self->watch, path, IN_MODIFY) < 0)
         base_close(&self->watch);
@@ -244,7 +279,7 @@ static int open_streams(int inner[STREAMS], sweep_process *self, const sweep_sta
     for (int i = 0; i < STREAMS; i++)
         inner[i] = self->stream[i].file = -1;
     int ends[2];
-    int status = open_reports(self, starting->reports, starting->from);
+    int status = open_reports(self, starting->reports);
     inner[0] = self->append;
     if (status < 0)
         return status;
@@ -319,8 +354,11 @@ int sweep_process_start(sweep_process **out, const sweep_starting *starting)
     self->handle = self->append = self->watch = -1;
     self->guard = starting->guard;
     self->objective = starting->objective;
+    memcpy(self->other, starting->other, sizeof self->other);
+    self->began = base_now();
     self->sign = starting->sign;
     self->traces = starting->traces;
+    self->counts = starting->counts;
     self->last = self->told = starting->from;
     self->told_value = starting->value;
     self->heard = base_now();
@@ -410,7 +448,7 @@ static sweep_event judge_end(sweep_process *self)
     siginfo_t info = {0};
     (void)waitid(P_PID, (id_t)self->id, &info, WEXITED | WNOHANG | WNOWAIT);
     if (info.si_code == CLD_EXITED && info.si_status == 0 && !self->nonsense) {
-        if (self->last > 0)
+        if (self->last > 0 || !self->objective)
             return SWEEP_ENDED;
         snprintf(why, sizeof why, "it ended without reporting \"%.100s\"", self->objective);
     } else if (info.si_code == CLD_EXITED) {
@@ -510,10 +548,14 @@ static void copy_curve(sweep_ended *out, const sweep_report *report, int64_t cou
 void sweep_process_take(sweep_ended *out, sweep_process *self, int64_t until)
 {
     int64_t count = 0;
+    for (int i = 0; i < SWEEP_OTHERS_MOST; i++)
+        out->other[i] = NAN;
     for (; count < self->reports && self->report[count].step <= until; count++) {
         const double value = self->report[count].value;
-        if (isnan(self->told_value) || self->sign * value < self->sign * self->told_value)
+        if (isnan(self->told_value) || self->sign * value < self->sign * self->told_value) {
             self->told_value = value;
+            memcpy(out->other, self->report[count].other, sizeof out->other);
+        }
         self->told = self->report[count].step;
     }
     copy_curve(out, self->report, count);

@@ -1,7 +1,8 @@
 /* The command of one trial: started, listened to while it reports, and ended with all that it started.
  *
- * It reports by lines of JSON on its standard output: {"step": 3, "loss": 0.2}; a line without a step is the step after
- * the last.  What else it prints is ignored, but for the end, which is kept for the note about a trial that failed.
+ * It reports by lines of JSON on its standard output: {"step": 3, "loss": 0.2}; a line without a step is the step
+ * after the last, and an error where steps are counted: whether it goes on or began anew nobody else knows.  Where its time is what counts, any line with a step or one of the further keys is a report, and none is
+ * needed.  What else it prints is ignored, but for the end, which is kept for the note about a trial that failed.
  *
  * Its standard output is a file in the trial's folder, rather than a pipe: what it has reported before it keeps a
  * checkpoint is there for whoever takes the trial up again, even if this process dies before it reads it.  What is no
@@ -18,15 +19,17 @@
 typedef struct sweep_process sweep_process;
 
 typedef struct sweep_starting {
-    const char *command;      /* for /bin/sh */
-    char *const *environment; /* NULL: ours */
-    const char *reports;      /* the file; what is in it counts, but for steps up to `from` */
-    const char *objective;    /* the key of its value */
-    double sign;              /* -1 where values are to be great */
-    int64_t from;             /* reports up to this step are known already */
-    double value;             /* the best of them, as people see it; NaN for none */
-    bool traces;              /* it is a learner, which reports by a trace to BASE_SPAWN_EXTRA */
-    base_guard *guard;        /* ends it should this process die; may be NULL */
+    const char *command;                  /* for /bin/sh */
+    char *const *environment;             /* NULL: ours */
+    const char *reports;                  /* the file; what is in it counts, but for steps up to `from` */
+    const char *objective;                /* the key of its value; NULL: the time since its start is */
+    const char *other[SWEEP_OTHERS_MOST]; /* further keys whose values are kept; NULL: none */
+    double sign;                          /* -1 where values are to be great */
+    int64_t from;                         /* reports up to this step are known already */
+    double value;                         /* the best of them, as people see it; NaN for none */
+    bool counts;                          /* reports must say their steps */
+    bool traces;                          /* it is a learner, which reports by a trace to BASE_SPAWN_EXTRA */
+    base_guard *guard;                    /* ends it should this process die; may be NULL */
 } sweep_starting;
 
 typedef enum sweep_event {

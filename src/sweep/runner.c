@@ -20,7 +20,9 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/world.h"
+#include "adopt.h"
 #include "process.h"
+#include "spending.h"
 
 static const double BEAT = 5, DEAD = 30;              /* seconds between two signs of life; without one */
 static const double LOOK = 0.05, LOOK_LESS_OFTEN = 1; /* seconds between looks at what others do */
@@ -51,6 +53,8 @@ typedef struct runner {
     int status; /* of what ended it */
     char why[512];
     volatile int halt; /* processes are to be ended */
+    int64_t began;     /* when it did */
+    double others;     /* seconds of workers of other processes, as far as they were told */
 } runner;
 
 typedef struct worker {
@@ -159,7 +163,7 @@ static int put_entry(runner *self, const sweep_taken *taken)
 {
     sweep_log *log = self->log;
     const int64_t entries = log->entries, orders = log->course.orders;
-    const bool counts = taken->results > 0 || taken->why || taken->trials > 0 || log->ahead > 0;
+    const bool counts = taken->results > 0 || taken->why || taken->adopted || taken->trials > 0 || log->ahead > 0;
     char *text = NULL;
     int status = sweep_log_make(&text, log, taken);
     base_free(&text);
@@ -175,7 +179,7 @@ static int put_entry(runner *self, const sweep_taken *taken)
         return status != SHOAL_CONFLICT ? status : restarted < 0 ? restarted : catch_up(self);
     }
     drop_logged(self);
-    self->idle = log->course.orders == orders && log->ahead == 0 && taken->trials == 0;
+    self->idle = log->course.orders == orders && log->ahead == 0 && taken->trials == 0 && !taken->adopted;
     pthread_cond_broadcast(&self->changed);
     return follow_orders(self);
 }
@@ -300,12 +304,31 @@ static void free_environment(char ***environment)
     base_free(environment);
 }
 
+/* What its process listens for besides its objective. */
+static void name_others(const char *other[SWEEP_OTHERS_MOST], const sweep_spec *spec)
+{
+    for (int i = 0; i < SWEEP_OTHERS_MOST; i++) {
+        const sweep_objective *o = &spec->objectives[i + 1];
+        other[i] = i + 1 < spec->objective_count && o->measure == SWEEP_REPORTED ? o->key : NULL;
+    }
+}
+
 static int start_trial(worker *who, const sweep_order *order, const sweep_trial *trial)
 {
     runner *self = who->runner;
     const sweep_spec *spec = self->run->spec;
+    const bool measured = spec->objectives[0].measure != SWEEP_REPORTED;
     char *command = NULL, *folder = NULL, *reports = NULL, **environment = NULL;
+    sweep_starting starting = {.objective = measured ? NULL : spec->objective,
+                               .sign = spec->maximise ? -1 : 1,
+                               .from = order->from,
+                               .value = self->log->sign * trial->value,
+                               .counts = spec->steps > 0,
+                               .traces = spec->learner != NULL,
+                               .guard = &self->guard};
     int status = base_format(&folder, "%s/%lld", self->run->folder, (long long)order->trial);
+    if (status == SHOAL_OK && measured) /* what it did before it was killed would not be measured */
+        base_remove_folder(folder);
     if (status == SHOAL_OK && mkdir(folder, 0777) < 0 && errno != EEXIST)
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make the folder of a trial", folder);
     if (status == SHOAL_OK)
@@ -314,22 +337,25 @@ static int start_trial(worker *who, const sweep_order *order, const sweep_trial 
         status = sweep_command(&command, self->run, &trial->point);
     if (status == SHOAL_OK)
         status = make_environment(&environment, self, folder, order->trial);
+    name_others(starting.other, spec);
+    starting.command = command;
+    starting.environment = environment;
+    starting.reports = reports;
     if (status == SHOAL_OK)
-        status = sweep_process_start(&who->process, &(sweep_starting){.command = command,
-                                                                      .environment = environment,
-                                                                      .reports = reports,
-                                                                      .objective = spec->objective,
-                                                                      .sign = spec->maximise ? -1 : 1,
-                                                                      .from = order->from,
-                                                                      .value = self->log->sign * trial->value,
-                                                                      .traces = spec->learner != NULL,
-                                                                      .guard = &self->guard});
+        status = sweep_process_start(&who->process, &starting);
     who->trial = order->trial;
     free_environment(&environment);
     base_free(&reports);
     base_free(&folder);
     base_free(&command);
     return status;
+}
+
+/* The value of a trial whose time or money counts, which need not report a step. */
+static void set_measured(sweep_result *result, const sweep_run *run, double seconds)
+{
+    result->value = run->spec->objectives[0].measure == SWEEP_COST ? seconds / 3600 * run->price : seconds;
+    result->step = result->step > 0 ? result->step : 1;
 }
 
 /* Has a trial go as far as its order says.  SHOAL_STOPPED when it was told to end before. */
@@ -350,6 +376,8 @@ static int do_order(sweep_ended *out, worker *who, int64_t number, const sweep_o
     if (event == SWEEP_REACHED && isnan(out->result.value)) /* its first report is beyond */
         sweep_process_take(out, who->process, INT64_MAX);
     out->seconds = (double)(base_now() - began) * 1e-9;
+    if (self->run->spec->objectives[0].measure != SWEEP_REPORTED)
+        set_measured(&out->result, self->run, out->seconds);
     out->result.failed = event == SWEEP_FAILS;
     if (event == SWEEP_REACHED)
         out->result.step = order->until;
@@ -482,11 +510,33 @@ static void work(void *context)
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
+static double worker_seconds(const runner *self)
+{
+    return (double)self->run->workers * (double)(base_now() - self->began) * 1e-9;
+}
+
+/* Tells that this process lives and what it has used, and reads what others have where that matters. */
 static int beat(runner *self)
 {
-    char key[SWEEP_RUNNER_BYTES + 16];
-    snprintf(key, sizeof key, "runner/%s", self->name);
-    return sweep_place_put(&self->run->place, key, self->name);
+    int status = sweep_spending_put(&self->run->place, self->name, worker_seconds(self));
+    if (status == SHOAL_OK && self->run->budget > 0)
+        status = sweep_spending_sum(&self->others, &self->run->place, self->name);
+    return status;
+}
+
+/* Whether the budget would not last until the next look at it. */
+static bool is_spent(const runner *self)
+{
+    const double soon = self->others + worker_seconds(self) + (double)self->run->workers * BEAT;
+    return self->run->budget > 0 && soon / 3600 * self->run->price >= self->run->budget;
+}
+
+/* An entry of the log that ends the sweep. */
+static int stop_sweep(runner *self, const char *why)
+{
+    int status = put_entry(self, &(sweep_taken){.why = why, .goal = INFINITY});
+    self->over = true;
+    return status;
 }
 
 /* Looks after the workers: signs of life, the time, what others decide. */
@@ -502,8 +552,9 @@ static void look_after(runner *self)
             (void)shoal_fail(SHOAL_STOPPED, "stopped");
             give_up(self, SHOAL_STOPPED);
         } else if (base_now() > end) {
-            status = put_entry(self, &(sweep_taken){.why = "the time is over", .goal = INFINITY});
-            self->over = true;
+            status = stop_sweep(self, "the time is over");
+        } else if (is_spent(self)) {
+            status = stop_sweep(self, "the budget is spent");
         }
         if (status == SHOAL_OK && base_now() > next) {
             next = base_time_after(base_now(), BEAT);
@@ -527,16 +578,35 @@ static int set_limits(runner *self)
     int status = catch_up(self);
     for (int turn = 0; turn < 100 && status == SHOAL_OK; turn++) {
         const double goal = isfinite(self->run->goal) ? log->sign * self->run->goal : -(double)INFINITY;
-        if (log->entries > 0 && !log->why[0] && log->rules.trials == self->run->trials && log->rules.goal == goal)
+        if (log->entries > 0 && !log->why[0] && log->rules.trials == self->run->trials && log->rules.goal == goal &&
+            log->price == self->run->price && log->budget == self->run->budget)
             break;
-        status = put_entry(self, &(sweep_taken){.trials = self->run->trials, .goal = self->run->goal});
+        status = put_entry(self, &(sweep_taken){.trials = self->run->trials,
+                                                .goal = self->run->goal,
+                                                .price = self->run->price,
+                                                .budget = self->run->budget});
+    }
+    return status;
+}
+
+/* Takes over what another sweep has found, unless that was done, or this one has begun without it. */
+static int adopt_trials(runner *self)
+{
+    const sweep_log *log = self->log;
+    sweep_taken taken = {.goal = INFINITY};
+    int status = SHOAL_OK;
+    for (int turn = 0; turn < 100 && status == SHOAL_OK && !log->has_adopted && log->course.orders == 0; turn++) {
+        status = sweep_adopt(&taken.adopted, self->run->spec, &self->run->place);
+        if (status == SHOAL_OK)
+            status = put_entry(self, &taken);
+        json_decref(taken.adopted);
     }
     return status;
 }
 
 int sweep_run_trials(sweep_log *log, const sweep_run *run)
 {
-    runner self = {.run = run, .log = log, .guard = {.pipe = -1}};
+    runner self = {.run = run, .log = log, .guard = {.pipe = -1}, .began = base_now()};
     worker *workers = NULL;
     pthread_mutex_init(&self.lock, NULL);
     pthread_cond_init(&self.changed, NULL);
@@ -548,6 +618,8 @@ int sweep_run_trials(sweep_log *log, const sweep_run *run)
         status = beat(&self);
     if (status == SHOAL_OK)
         status = set_limits(&self);
+    if (status == SHOAL_OK && run->spec->from)
+        status = adopt_trials(&self);
     for (int64_t i = 0; i < run->workers && status == SHOAL_OK; i++) {
         workers[i] = (worker){.runner = &self, .trial = -1};
         status = base_thread_start(&workers[i].thread, work, &workers[i]);
@@ -560,6 +632,9 @@ int sweep_run_trials(sweep_log *log, const sweep_run *run)
     for (int64_t i = 0; workers && i < run->workers; i++)
         base_thread_join(&workers[i].thread);
     base_guard_stop(&self.guard);
+    status = sweep_spending_put(&run->place, self.name, worker_seconds(&self));
+    if (status < 0)
+        give_up(&self, status);
     base_free(&workers);
     base_free(&self.hold);
     base_free(&self.busy);

@@ -15,6 +15,8 @@ typedef struct sweep_run {
     double seconds;      /* after which it stops; 0: never */
     int64_t trials;      /* limits; when they are not those of the log it is told so */
     double goal;         /* infinite: none */
+    double price;        /* dollars an hour of a worker costs; 0: nobody said */
+    double budget;       /* dollars that all of it may cost; 0: any */
     const volatile int *stop;
     /* Called whenever something was taken in, by one thread at a time: the order of this process that has ended, or
      * NULL.  May be NULL. */

@@ -12,7 +12,8 @@ typedef struct sweep_question {
     uint64_t seed;
     int64_t number; /* of the trial, from 0 */
     const sweep_trial *trial;
-    int64_t trials; /* that are known; some of them may still run */
+    int64_t trials;  /* that are known; some of them may still run */
+    int64_t adopted; /* the first of them, which are another sweep's and have no number here */
     /* Points to choose from, where not all of the space can be had: a table of results.  NULL: any. */
     const sweep_point *pool;
     const bool *used; /* which of the pool were tried */

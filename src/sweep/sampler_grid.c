@@ -68,15 +68,26 @@ static bool advance(sweep_point *point, int64_t digit[], const sweep_space *spac
     return false;
 }
 
+static bool was_adopted(const sweep_question *question, const sweep_point *point)
+{
+    for (int64_t i = 0; i < question->adopted; i++)
+        if (sweep_same_point(question->space, &question->trial[i].point, point))
+            return true;
+    return false;
+}
+
 static int suggest_grid(sweep_point *out, const sweep_question *question)
 {
     int64_t digit[SWEEP_PARAMETERS_MOST] = {0};
     for (int i = 0; i < SWEEP_PARAMETERS_MOST; i++)
         out->value[i] = NAN;
     reset_digits(out, digit, question->space, 0);
-    for (int64_t i = 0; i < question->number; i++)
+    int64_t place = 0; /* among points that another sweep has not tried */
+    while (place < question->number || was_adopted(question, out)) {
+        place += !was_adopted(question, out);
         if (!advance(out, digit, question->space))
-            return shoal_fail(SHOAL_ABSENT, "the grid has %lld points", (long long)i + 1);
+            return shoal_fail(SHOAL_ABSENT, "the grid has no further point");
+    }
     return SHOAL_OK;
 }
 

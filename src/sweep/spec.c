@@ -69,6 +69,56 @@ static int read_rules(sweep_spec *spec, const char *name)
     return rules->sampler->check ? rules->sampler->check(spec->space) : SHOAL_OK;
 }
 
+/* Of "seconds" and "cost" nothing is reported: they are measured. */
+static sweep_measure measure_of(const char *key)
+{
+    return strcmp(key, "seconds") == 0 ? SWEEP_SECONDS : strcmp(key, "cost") == 0 ? SWEEP_COST : SWEEP_REPORTED;
+}
+
+static int add_objective(sweep_spec *spec, const char *name, const json_t *from)
+{
+    sweep_objective *to = &spec->objectives[spec->objective_count];
+    int status = read_text(&to->key, name, from, "objective", true);
+    if (status < 0)
+        return status;
+    if (!base_text_is_clean(to->key))
+        return shoal_fail(SHOAL_INVALID, "%s: \"objective\" makes no sense", name);
+    to->maximise = json_is_true(json_object_get(from, "maximise"));
+    to->measure = measure_of(to->key);
+    spec->objective_count++;
+    return SHOAL_OK;
+}
+
+/* What counts, and then what else is kept. */
+static int read_objectives(sweep_spec *spec, const char *name)
+{
+    const json_t *others = json_object_get(spec->json, "others");
+    int status = add_objective(spec, name, spec->json);
+    if (status == SHOAL_OK && json_array_size(others) > SWEEP_OTHERS_MOST)
+        status = shoal_fail(SHOAL_INVALID, "%s: has more than %d objectives", name, SWEEP_OBJECTIVES_MOST);
+    for (size_t i = 0; i < json_array_size(others) && status == SHOAL_OK; i++)
+        status = add_objective(spec, name, json_array_get(others, i));
+    spec->objective = spec->objectives[0].key;
+    spec->maximise = spec->objectives[0].maximise;
+    return status;
+}
+
+/* A time is known at the end alone, and differs from run to run. */
+static int check_measured(const sweep_spec *spec)
+{
+    const char *key = spec->objective;
+    if (spec->objectives[0].measure == SWEEP_REPORTED)
+        return SHOAL_OK;
+    if (spec->rules.stopper != &sweep_stopper_none)
+        return shoal_fail(SHOAL_USAGE, "--objective %s is known at the end of a trial: it excludes --stop %s", key,
+                          spec->rules.stopper->name);
+    if (spec->ahead > 0)
+        return shoal_fail(SHOAL_USAGE, "--objective %s differs from run to run: it excludes --order strict", key);
+    if (spec->maximise)
+        return shoal_fail(SHOAL_USAGE, "--objective %s:max: time and money can't be as great as possible", key);
+    return SHOAL_OK;
+}
+
 static int read_spec(sweep_spec *spec, const char *name)
 {
     int64_t version = 0;
@@ -81,19 +131,22 @@ static int read_spec(sweep_spec *spec, const char *name)
     spec->rules.space = spec->space;
     status = read_rules(spec, name);
     if (status == SHOAL_OK)
-        status = read_text(&spec->objective, name, spec->json, "objective", true);
+        status = read_objectives(spec, name);
+    if (status == SHOAL_OK)
+        status = check_measured(spec);
     if (status == SHOAL_OK)
         status = read_text(&spec->run, name, spec->json, "run", false);
     if (status == SHOAL_OK)
         status = read_text(&spec->learner, name, spec->json, "learner", false);
+    if (status == SHOAL_OK)
+        status = read_text(&spec->from, name, spec->json, "from", false);
     if (status < 0)
         return status;
-    spec->maximise = json_is_true(json_object_get(spec->json, "maximise"));
     spec->timeout = json_number_value(timeout);
     if (!spec->run == !spec->learner)
         return shoal_fail(SHOAL_INVALID, "%s: has neither \"run\" nor \"learner\", or both", name);
-    if (!(spec->timeout >= 0) || !base_text_is_clean(spec->objective))
-        return shoal_fail(SHOAL_INVALID, "%s: \"timeout\" or \"objective\" makes no sense", name);
+    if (!(spec->timeout >= 0))
+        return shoal_fail(SHOAL_INVALID, "%s: \"timeout\" makes no sense", name);
     return SHOAL_OK;
 }
 

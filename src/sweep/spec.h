@@ -5,16 +5,34 @@
 
 #include "course.h"
 
+/* What a trial is judged by comes first; the others are only kept. */
+enum { SWEEP_OBJECTIVES_MOST = 4, SWEEP_OTHERS_MOST = SWEEP_OBJECTIVES_MOST - 1 };
+
+typedef enum sweep_measure {
+    SWEEP_REPORTED, /* the trial says it */
+    SWEEP_SECONDS,  /* how long its processes ran */
+    SWEEP_COST,     /* the same in money */
+} sweep_measure;
+
+typedef struct sweep_objective {
+    const char *key;
+    bool maximise;
+    sweep_measure measure;
+} sweep_objective;
+
 typedef struct sweep_spec {
     json_t *json; /* all of it as it is put; texts below belong to it */
     sweep_space *space;
-    sweep_rules rules; /* without limits */
-    int64_t steps;     /* of a trial; 0: as many as it takes */
-    int64_t ahead;     /* strict order; 0: none */
-    const char *objective;
+    sweep_rules rules;     /* without limits */
+    int64_t steps;         /* of a trial; 0: as many as it takes */
+    int64_t ahead;         /* strict order; 0: none */
+    const char *objective; /* what counts: the first of these */
     bool maximise;
+    sweep_objective objectives[SWEEP_OBJECTIVES_MOST];
+    int objective_count;
     const char *run;     /* the command of a trial, or */
     const char *learner; /* the words of one of our own learners */
+    const char *from;    /* a sweep whose trials were taken over; NULL: none */
     double timeout;      /* seconds without a report after which a trial has failed; 0: any */
 } sweep_spec;
 

@@ -20,7 +20,7 @@ static bool is_no_worse(const sweep_trial *trial, int64_t trials, int64_t which)
     const int rung = trial[which].rungs - 1;
     int64_t others = 0, better = 0;
     for (int64_t i = 0; i < trials; i++) {
-        if (i == which || trial[i].rungs <= rung)
+        if (i == which || trial[i].rungs <= rung || trial[i].first > rung)
             continue;
         others++;
         better += trial[i].rung[rung] < trial[which].rung[rung];

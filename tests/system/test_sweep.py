@@ -140,23 +140,6 @@ def learner():
     assert [t["parameters"]["clusters"] for t in trials_of("kmeans")] == [2, 3, 4, 5]
 
 
-# A trial that says no steps and goes on from its checkpoint.
-STEPLESS = TRIAL.replace("""'{"step": %d, "loss": %.17g}' % (step, (rate - 0.3) ** 2 + 1 / step)""",
-                         """'{"loss": %.17g}' % ((rate - 0.3) ** 2 + 1 / step)""")
-
-
-@apart.test
-def steps_that_are_counted():
-    pathlib.Path("trial.py").write_text(STEPLESS)
-    sweep(*RATE, "--run", f"exec {sys.executable} trial.py {{rate}} 0.005", "--steps", 9, "--stop", "asha", "--trials",
-          9, "--workers", 1)
-    trials = trials_of("sweep")
-    assert any(t["state"] == "done" for t in trials)
-    for trial in trials:
-        rate = trial["parameters"]["rate"]
-        assert curve_of("sweep", trial["trial"]) == [[s, (rate - 0.3)**2 + 1 / s] for s in range(1, trial["step"] + 1)]
-
-
 def steps_done():
     steps = [tuple(map(int, line.split())) for line in open("steps.txt")]
     return len(steps), len(set(steps))
@@ -284,6 +267,46 @@ def limits():
 
 
 @apart.test
+def taking_over():
+    """What another sweep found at points that the new space has counts, and is not tried again."""
+    echo = ["--run", "test {a} != 5 && echo '{\"loss\": '{a}'}'", "--sampler", "grid"]
+    sweep("--vary", "a=1,2,3,5", "--vary", "c=7", *echo[:1], echo[1] + " # {c}", *echo[2:], "--name", "old")
+    out = sweep("--vary", "a=1..6", *echo, "--from", "old", "--name", "new", "--trials", 4)
+    assert "taken over 4 of these from sweep 'old'" in out, out
+    trials = trials_of("new")
+    assert [t["parameters"]["a"] for t in trials] == [1, 2, 3, 5, 4, 6]
+    assert [t["state"] for t in trials] == ["done", "done", "done", "failed", "done", "done"]
+    assert "2 results" in sweep("check", "new")
+    sweep("--vary", "a=1..6", *echo, "--from", "old", "--name", "new", "--trials", 4, "--resume")
+    assert len(trials_of("new")) == 6
+    assert "sweep 'new' has from \"old\"" in sweep("--vary", "a=1..6", *echo, "--name", "new", "--resume", expect=2)
+    assert "--from old: its objective is loss:min, and not gain:max" in sweep(
+        "--vary", "a=1..6", *echo, "--from", "old", "--name", "x", "--objective", "gain:max", expect=2)
+    assert "there is no sweep 'none'" in sweep("--vary", "a=1..6", *echo, "--from", "none", "--name", "y", expect=1)
+
+
+@apart.test
+def measures():
+    """Time and money count, further keys are kept, and a budget is held."""
+    run = ["--run", "echo '{\"loss\": '{x}', \"size\": 9}'; sleep 0.0{x}", "--vary", "x=1,5", "--sampler", "grid"]
+    sweep(*run, "--objective", "seconds,size:max", "--name", "time")
+    values = [t["value"] for t in trials_of("time")]
+    assert 0.01 < values[0] < 60 and 0.05 < values[1] < 60, values
+    sweep(*run, "--objective", "cost,loss", "--price", "3600USD", "--name", "cost")
+    assert 0.05 < trials_of("cost")[1]["value"] < 60
+    out = sweep("--vary", "x=1..999", "--run", "sleep 0.05; echo '{\"loss\": '{x}'}'", "--trials", 999, "--workers", 1,
+                "--price", "360USD", "--budget", "0.6", "--name", "budget")
+    spent = float(out.split("spent      $")[1].split()[0])
+    assert "stopped    the budget is spent" in out and 0.05 < spent <= 0.6, out
+    assert "spent      $" in sweep("show", "budget")
+    assert "--budget needs --price" in sweep(*run, "--budget", "5USD", expect=2)
+    assert "--objective cost needs --price" in sweep(*run, "--objective", "cost", expect=2)
+    assert "excludes --stop asha" in sweep(*run, "--objective", "seconds", "--stop", "asha", "--steps", 3, expect=2)
+    assert "excludes --order strict" in sweep(*run, "--objective", "seconds", "--order", "strict", expect=2)
+    assert "takes 1 to 4 keys" in sweep(*run, "--objective", "loss,a:min,b:min,c:min,d:min", expect=2)
+
+
+@apart.test
 def interrupt():
     process = subprocess.Popen([SHOAL, "sweep", *RATE, "--run", "sleep 0.2; echo '{\"loss\": '{rate}'}'", "--store",
                                 "store", "--trials", "100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -306,6 +329,7 @@ def failing_trials():
     assert 'ended without reporting "loss"' in failure_of("echo nothing; : {x}", name="silent")
     assert "what is not a number" in failure_of("echo '{\"loss\": NaN}'; sleep 100.5 {x}", name="nan")
     assert "what is not a number" in failure_of("echo '{\"loss\": \"x\"}'; sleep 100.5 {x}", name="text")
+    assert 'without a "step", which --steps counts' in failure_of("echo '{\"loss\": '{x}'}'", "--steps", 3, name="step")
     assert "no report for 0.3 seconds" in failure_of("sleep 100.5; : {x}", "--timeout", "0.3s", name="hangs")
     sweep("--vary", "x=2..8", "--run", "(sleep 100.5 &) ; head -c 30000000 /dev/zero | tr '\\0' y; echo; echo "
           "'{\"loss\": '{x}'}'", "--trials", 2, "--name", "loud")

@@ -287,6 +287,41 @@ static void test_results_that_cannot_be(void **state)
     sweep_space_free(&space);
 }
 
+/* Another sweep's trials are known, are in nobody's way at the rungs, and do not count against the limit. */
+static void test_adopted_trials(void **state)
+{
+    sweep_space *space = read_space("{\"x\": [1, 2, 3, 4, 5]}");
+    const sweep_rules rules = {.space = space,
+                               .sampler = &sweep_sampler_grid,
+                               .stopper = &sweep_stopper_asha,
+                               .trials = 3,
+                               .goal = -INFINITY,
+                               .rungs = {.eta = 2, .count = 2, .step = {1, 2}}};
+    sweep_course course;
+    sweep_order order;
+    (void)state;
+    sweep_course_init(&course, &rules);
+    assert_int_equal(sweep_course_adopt(&course, &(sweep_point){{1}}, NAN, 2), SHOAL_OK);
+    assert_int_equal(course.best, -1);
+    assert_int_equal(sweep_course_adopt(&course, &(sweep_point){{3}}, -7, 2), SHOAL_OK);
+    assert_int_equal(course.best, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sweep_course_give(&course, &order), SHOAL_OK);
+        assert_int_equal(order.trial, 2 + i);
+        assert_true(course.trial[order.trial].point.value[0] == (i == 0 ? 0 : 2));
+        assert_int_equal(sweep_course_take(&course, &(sweep_result){.order = i, .step = 1, .value = i}), SHOAL_OK);
+    }
+    assert_int_equal(sweep_course_adopt(&course, &(sweep_point){{4}}, 1, 2), SHOAL_BROKEN);
+    assert_int_equal(sweep_course_give(&course, &order),
+                     SHOAL_OK); /* the better of the two, not the one that is known */
+    assert_int_equal(order.trial, 2);
+    assert_int_equal(sweep_course_give(&course, &order), SHOAL_OK);
+    assert_int_equal(order.trial, 4);
+    assert_true(sweep_course_is_full(&course));
+    sweep_course_release(&course);
+    sweep_space_free(&space);
+}
+
 static void test_every_allocation_may_fail(void **state)
 {
     sweep_space *space = read_space(conditions);
@@ -331,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_hyperband_has_all_brackets),
         cmocka_unit_test(test_median_stops_the_worse_half),
         cmocka_unit_test(test_results_that_cannot_be),
+        cmocka_unit_test(test_adopted_trials),
         cmocka_unit_test(test_every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("sweep_course", tests, NULL, NULL);

@@ -297,6 +297,8 @@ static void test_entries_that_cannot_be(void **state)
         "{\"results\":[],\"asks\":1000000000000,\"orders\":[]}",
         "{\"limits\":{\"trials\":1000000000000}}",
         "{\"limits\":{}}",
+        "{\"adopted\":[]}",
+        "{\"adopted\":7,\"from\":\"x\"}",
     };
     world w;
     char *text = NULL;
