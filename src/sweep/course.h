@@ -64,8 +64,8 @@ int sweep_course_give(sweep_course *course, sweep_order *out);
 int sweep_course_follow(sweep_course *course, int64_t number, int64_t trial, int64_t until, const sweep_point *point);
 /* SHOAL_BROKEN for what can't be the result of one of its orders, or of one that has a result already. */
 int sweep_course_take(sweep_course *course, const sweep_result *result);
-/* Adds what another sweep found at a point, before anything is given: a trial that is known and runs no more.  The value
- * is NaN where it failed.  SHOAL_BROKEN once an order was given. */
+/* Adds what another sweep found at a point, before anything is given: a trial that is known and runs no more.  The
+ * value is NaN where it failed.  SHOAL_BROKEN once an order was given. */
 int sweep_course_adopt(sweep_course *course, const sweep_point *point, double value, int64_t step);
 /* Whether as many trials have begun as may. */
 bool sweep_course_is_full(const sweep_course *course);
