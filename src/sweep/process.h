@@ -1,8 +1,9 @@
 /* The command of one trial: started, listened to while it reports, and ended with all that it started.
  *
  * It reports by lines of JSON on its standard output: {"step": 3, "loss": 0.2}; a line without a step is the step after
- * the last, and an error where steps are counted: whether it goes on or began anew nobody else knows.  Where its time is
- * what counts, any line with a step or one of the further keys is a report, and none is needed.  What else it prints is ignored, but for the end, which is kept for the note about a trial that failed.
+ * the last, and an error where steps are counted: whether it goes on or began anew nobody else knows.  Where its time
+ * is what counts, any line with a step or one of the further keys is a report, and none is needed.  What else it prints
+ * is ignored, but for the end, which is kept for the note about a trial that failed.
  *
  * Its standard output is a file in the trial's folder, rather than a pipe: what it has reported before it keeps a
  * checkpoint is there for whoever takes the trial up again, even if this process dies before it reads it.  What is no
