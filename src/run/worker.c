@@ -27,6 +27,7 @@
 #include "engine/store/job_roots.h"
 #include "kernel/kernel.h"
 #include "learn/face.h"
+#include "launch/cloud/notice.h"
 #include "learn/module.h"
 #include "kept_request.h"
 #include "request.h"
@@ -55,10 +56,10 @@ static const shoal_option work_rows[] = {
      .help = "exit after SECONDS without a job (default: never)", .least = 0.001, .most = SHOAL_JOB_PATIENCE_MOST},
     {"patience", 0, SHOAL_OPTION_REAL, offsetof(run_worker_options, patience), "SECONDS",
      .help = "exit after SECONDS without the store (default: 300)", .least = 0.1, .most = SHOAL_JOB_PATIENCE_MOST},
-    {"notice", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, notice), "FILE|COMMAND",
-     .help =
-         "leave when this file appears, or when this command, run once per second, exits with 0: the machine is about "
-         "to be taken away"},
+    {"notice", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, notice), "CLOUD|FILE|COMMAND",
+     .help = "leave when the machine is about to be taken away: as the metadata service of aws, azure or gcp says, or "
+             "of whichever cloud this is (auto); when this file appears; or when this command, run once per second, "
+             "exits with 0"},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, kernel), "NAME",
      .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
     {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, allow_code), "SHA256,...",
@@ -202,12 +203,14 @@ static int make_options(shoal_worker_options *out, const run_worker_options *wor
 typedef struct watch {
     shoal_worker *worker;
     const char *notice;
-    pid_t parent;     /* that it ends with; 0 for none */
-    bool is_file;     /* the notice is a file that appears */
-    pid_t command;    /* that runs now; 0 for none */
-    double asked;     /* when the notice was last looked for */
-    double leaving;   /* when the worker was told to leave; 0 before */
-    atomic_bool over; /* the worker is done */
+    void (*log)(void *context, const char *line);
+    pid_t parent;        /* that it ends with; 0 for none */
+    cloud_notice *cloud; /* the notice is what a cloud says; NULL otherwise */
+    bool is_file;        /* the notice is a file that appears */
+    pid_t command;       /* that runs now; 0 for none */
+    double asked;        /* when the notice was last looked for */
+    double leaving;      /* when the worker was told to leave; 0 before */
+    atomic_bool over;    /* the worker is done */
     pthread_t thread;
 } watch;
 
@@ -267,16 +270,20 @@ static bool command_says_so(watch *self)
     return false;
 }
 
-static bool is_noticed(watch *self)
+/* Why the machine goes; NULL: it stays. */
+static const char *look_for_notice(watch *self)
 {
+    static const char usual[] = "the machine is about to go";
+    if (self->cloud)
+        return cloud_notice_given(self->cloud);
     if (!self->notice)
-        return false;
+        return NULL;
     if (!self->is_file)
-        return command_says_so(self);
+        return command_says_so(self) ? usual : NULL;
     if (base_seconds() - self->asked < NOTICE_EVERY)
-        return false;
+        return NULL;
     self->asked = base_seconds();
-    return access(self->notice, F_OK) == 0;
+    return access(self->notice, F_OK) == 0 ? usual : NULL;
 }
 
 static void leave_service(watch *self, const char *why)
@@ -300,13 +307,14 @@ static void *watch_signals(void *context)
     wanted_signals(&wanted);
     while (!atomic_load(&self->over)) {
         bool close = self->notice || self->leaving > 0;
+        const char *why = NULL;
         int number = sigtimedwait(&wanted, NULL, close ? &soon : self->parent ? &often : &later);
         if (self->parent && getppid() != self->parent)
             _exit(1); /* killed: nobody waits for what this worker holds, and its store is gone */
         if (number > 0 && number != SIGUSR1)
             leave_service(self, signal_name(number));
-        else if (self->leaving == 0 && is_noticed(self))
-            leave_service(self, "the machine is about to go");
+        else if (self->leaving == 0 && (why = look_for_notice(self)))
+            leave_service(self, why);
         if (self->leaving > 0 && base_seconds() - self->leaving > LEAVE_SECONDS) {
             end_command(self);
             _exit(0); /* the store does not answer: others find out when the lease ends */
@@ -327,10 +335,17 @@ static void block_signals(void)
 
 static int start_watch(watch *self)
 {
-    self->is_file = self->notice && is_notice_file(self->notice);
+    int status = SHOAL_OK;
+    if (self->notice && cloud_notice_is_known(self->notice))
+        status = cloud_notice_start(&self->cloud, self->notice, self->log, NULL);
+    self->is_file = self->notice && !self->cloud && is_notice_file(self->notice);
     self->asked = -NOTICE_EVERY;
-    int error = pthread_create(&self->thread, NULL, watch_signals, self);
-    return error == 0 ? SHOAL_OK : shoal_fail_errno(SHOAL_SYSTEM, error, "can't start a thread");
+    int error = status == SHOAL_OK ? pthread_create(&self->thread, NULL, watch_signals, self) : 0;
+    if (error != 0) {
+        cloud_notice_stop(&self->cloud);
+        status = shoal_fail_errno(SHOAL_SYSTEM, error, "can't start a thread");
+    }
+    return status;
 }
 
 static void stop_watch(watch *self)
@@ -338,6 +353,7 @@ static void stop_watch(watch *self)
     atomic_store(&self->over, true);
     pthread_kill(self->thread, SIGUSR1);
     pthread_join(self->thread, NULL);
+    cloud_notice_stop(&self->cloud);
 }
 
 /* ---- working ----------------------------------------------------------------------------------------------------- */
@@ -378,7 +394,7 @@ static int judge_end(run_worker_end *end, shoal_store *store, const shoal_worker
 static int work_on_jobs(run_worker_end *end, shoal_store *store, const shoal_worker_options *options,
                         const run_worker_options *work)
 {
-    watch watch = {.notice = work->notice, .parent = (pid_t)work->parent};
+    watch watch = {.notice = work->notice, .log = options->log, .parent = (pid_t)work->parent};
     int status = shoal_worker_new(&watch.worker, store, options);
     if (status < 0)
         return status;

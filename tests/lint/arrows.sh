@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 # What a part may include of other parts in src/ (itself always), and which public headers.
 declare -A sources=([base]="" [data]="base" [plot]="base data" [kernel]="base" [store]="base"
     [learn]="base data kernel"
-    [engine]="base data kernel" [launch]="base store" [plan]="base data plot" [portable]="data store" [mpi]=""
+    [engine]="base data kernel" [launch]="base store" [plan]="base data plot" [portable]="data store launch" [mpi]=""
     [run]="base data kernel plot store learn engine launch plan"
     [measure]="base data kernel store learn engine plan run" [sweep]="base learn plot store run"
     [cli]="base data kernel store learn plan run measure sweep")

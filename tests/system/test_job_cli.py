@@ -10,6 +10,7 @@ time: most of them wait most of the time. What a job finds is compared with what
 by bytes.
 """
 import contextlib
+import http.server
 import json
 import os
 import re
@@ -19,6 +20,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 import apart
@@ -385,11 +387,33 @@ def a_worker_told_to_leave_is_gone_soon():
     same("expected/centres.npy", "found/centres.npy")
 
 
+class Metadata(http.server.BaseHTTPRequestHandler):
+    """Amazon's service, which tells of an interruption when there is a file `notice`, and that with a token alone."""
+
+    def do_PUT(self):
+        self.reply(200, "the-token")
+
+    def do_GET(self):
+        known = self.headers.get("X-aws-ec2-metadata-token") == "the-token"
+        self.reply(401 if not known else 200 if os.path.exists("notice") else 404, '{"action": "about to go"}')
+
+    def reply(self, status, text):
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
 @apart.test
 def a_notice_makes_a_worker_leave():
     name = submit()
-    for notice in (os.path.abspath("notice"), "test -e ./notice"):
-        worker = start("worker", "--store", SLOW, "--job", name, "--slots", "1", "--notice", notice)
+    metadata = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
+    threading.Thread(target=metadata.serve_forever, daemon=True).start()
+    env = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://127.0.0.1:{metadata.server_port}"}
+    for notice in (os.path.abspath("notice"), "test -e ./notice", "aws", "auto"):
+        worker = start("worker", "--store", SLOW, "--job", name, "--slots", "1", "--notice", notice, env=env)
         at_work(1)
         with open("notice", "w"):
             began = time.monotonic()
