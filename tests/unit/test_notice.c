@@ -69,7 +69,7 @@ static void documents_of_google(void **state)
     assert_int_equal(cloud_notice_read_gcp(why, "TRU", 3), SHOAL_BROKEN);
 }
 
-/* ---- a world where pauses are short --------------------------------------------------------------------------------- */
+/* ---- a world where pauses are short ------------------------------------------------------------------------------ */
 
 struct base_thread {
     pthread_t thread;
