@@ -2,6 +2,7 @@
 # Arrows between the parts point one way.  Fails on an #include that points back; see docs/architecture.md.
 #   base ◄ data, kernel ◄ learn;  data ◄ plot ◄ plan, run;  base ◄ store;  engine sees the contracts of learn and
 #   store only;
+#   base, plot and the store's contract ◄ control ◄ launch, run, sweep;
 #   base, store ◄ launch;  plan sees base, data and the contracts, but plan/measure, which runs what it measures, sees
 #   all that run does;  learn, engine, launch, plan ◄ run ◄ plan/measure, sweep ◄ cli;  cli sees neither engine nor
 #   launch;
@@ -11,13 +12,15 @@ cd "$(dirname "$0")/../.."
 
 # What a part may include of other parts in src/ (itself always), and which public headers.
 declare -A sources=([base]="" [data]="base" [plot]="base data" [kernel]="base" [store]="base"
-    [learn]="base data kernel"
-    [engine]="base data kernel" [launch]="base store" [plan]="base data plot" [portable]="data store launch" [mpi]=""
-    [run]="base data kernel plot store learn engine launch plan"
-    [measure]="base data kernel store learn engine plan run" [sweep]="base learn plot store run"
-    [cli]="base data kernel store learn plan run measure sweep")
+    [control]="base plot" [learn]="base data kernel"
+    [engine]="base data kernel" [launch]="base store control" [plan]="base data plot"
+    [portable]="data store launch" [mpi]=""
+    [run]="base data kernel plot store control learn engine launch plan"
+    [measure]="base data kernel store learn engine plan run" [sweep]="base learn plot store control run"
+    [cli]="base data kernel store control learn plan run measure sweep")
 declare -A headers=([base]="error option version" [data]="error option data" [plot]="error option data"
     [kernel]="error option data" [store]="error option store"
+    [control]="error option store"
     [learn]="error option version data learn kmeans exec module logistic autoencoder"
     [engine]="error option data store learn engine job ranks task"
     [launch]="error option store"
