@@ -137,6 +137,7 @@ typedef struct shoal_task_workers_options {
     const char *program;        /* as shoal_request_program says; it and `ssh` must last until they are stopped */
     const char *ssh;            /* as --ssh does; NULL: $SHOAL_SSH, or ssh */
     int64_t threads, memory;    /* of each; 0: its share of its machine's */
+    const char *shared; /* keys that begin so are for workers of other machines, too ("sweeps/mine/"); or NULL */
     /* Told what people should know: a host that can't be reached.  From a thread of its own.  May be NULL. */
     void (*say)(void *context, const char *line);
     void *context;

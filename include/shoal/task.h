@@ -63,7 +63,9 @@ typedef struct shoal_task_call {
     struct shoal_task_file *files;
     int file_count;
     int (*open)(const struct shoal_task_call *call, int file);
-    void *context; /* private */
+    void *context;      /* private */
+    shoal_store *store; /* through which the worker reaches the client; behind ssh it shows the client's part of it, and
+                         * what shoal_task_workers_options.shared names */
 } shoal_task_call;
 
 /* Makes a result: memory from malloc, which is the worker's to free from then on, or NULL with *size 0.  SHOAL_OK, or

@@ -14,8 +14,11 @@
 #include "base/pool.h"
 #include "plan/units.h"
 #include "run/jobs.h"
+#include "sweep/crew.h"
 #include "sweep_print.h"
 #include "sweep_verb.h"
+
+enum { WORKERS_MOST = 1024 };
 
 typedef struct settings {
     cli_common common;
@@ -27,7 +30,9 @@ typedef struct settings {
     const char *reach, *time, *price, *budget, *other_sweep;
     run_jobs_settings jobs;
     const char *name;
-    int64_t workers;
+    shoal_texts workers, send;
+    const char *ssh;
+    int64_t threads;
     bool resume, json, quiet;
 } settings;
 
@@ -95,8 +100,17 @@ static const shoal_option search_rows[] = {
     {0},
 };
 static const shoal_option place_rows[] = {
-    {"workers", 'w', SHOAL_OPTION_COUNT, AT(workers), "N", .help = "trials at once", .least = 1, .most = 1024,
+    {"workers", 'w', SHOAL_OPTION_LIST, AT(workers), "N|WHERE",
+     .help = "N trials at once; or workers that run one each: local:N processes of this machine, ssh:HOST[:N],... or "
+             "slurm:N; may be given several times",
      .default_text = "half of the cores this process may use"},
+    {"threads", 't', SHOAL_OPTION_COUNT, AT(threads), "N", .help = "threads of a learner's trial", .least = 1,
+     .most = 1024, .default_text = "this machine's cores divided among trials at once; 1 elsewhere"},
+    {"send", 0, SHOAL_OPTION_LIST, AT(send), "FILE",
+     .help = "bring this file to workers of other machines; may be given several times; files that --learner names go "
+             "by themselves"},
+    {"ssh", 0, SHOAL_OPTION_TEXT, AT(ssh), "COMMAND",
+     .help = "command that ssh: calls instead of ssh, such as 'ssh -F FILE'", .default_text = "$SHOAL_SSH, or ssh"},
     {"name", 0, SHOAL_OPTION_TEXT, AT(name), "NAME",
      .help = "what the sweep is called (default: the name of SPACE.json, or sweep)"},
     {"resume", 0, SHOAL_OPTION_FLAG, AT(resume), NULL,
@@ -334,6 +348,12 @@ static int find_program(char **out)
     return base_copy_text_n(out, path, (size_t)length);
 }
 
+static bool is_stopped(void *context)
+{
+    (void)context;
+    return *cli_signals_stop() != 0;
+}
+
 static int run_spec(const settings *from, const sweep_spec *spec, sweep_run *run)
 {
     shown self = {.from = from, .spec = spec};
@@ -344,6 +364,7 @@ static int run_spec(const settings *from, const sweep_spec *spec, sweep_run *run
     sweep_log_init(&log, &spec->rules, spec->maximise, spec->ahead);
     cli_progress_start(&self.progress, from->quiet);
     run->told = show_sweep;
+    run->stops = is_stopped;
     run->context = &self;
     cli_signals_allow_stop(true);
     status = sweep_run_trials(&log, run);
@@ -365,19 +386,67 @@ static int read_money(sweep_run *run, const settings *from, const sweep_spec *sp
     return status;
 }
 
+/* ---- where trials run -------------------------------------------------------------------------------------------- */
+
+/* From a thread that looks after workers. */
+static void say_line(void *context, const char *line)
+{
+    const settings *from = context;
+    if (from->quiet)
+        return;
+    flockfile(stderr);
+    fputs("shoal: ", stderr);
+    cli_put_text(stderr, line);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+}
+
+/* N trials at once of this process; 0: workers elsewhere. */
+static int read_workers(int64_t *out, const settings *from)
+{
+    const char *first = from->workers.count == 1 ? from->workers.text[0] : "";
+    int64_t cores = base_cores();
+    *out = from->workers.count == 0 ? (cores + 1) / 2 : 0;
+    if (*first && !first[strspn(first, "0123456789")] &&
+        (!base_parse_count(out, first) || *out < 1 || *out > WORKERS_MOST))
+        return shoal_fail(SHOAL_USAGE, "--workers %s: is not from 1 to %d", first, WORKERS_MOST);
+    if (*out > 0 && (from->send.count > 0 || from->ssh))
+        return shoal_fail(SHOAL_USAGE, "--%s is for workers elsewhere: --workers ssh:HOST", from->ssh ? "ssh" : "send");
+    return SHOAL_OK;
+}
+
+/* Files that a learner's words name, in a copy of them that the caller frees. */
+static int send_files_of(shoal_texts *send, char **words, const char *learner)
+{
+    char *rest = NULL;
+    struct stat about;
+    int status = base_copy_text(words, learner);
+    for (char *word = status == SHOAL_OK ? strtok_r(*words, " \t\n'\"", &rest) : NULL; word;
+         word = strtok_r(NULL, " \t\n'\"", &rest)) {
+        const char *value = word[0] == '-' && strchr(word, '=') ? strchr(word, '=') + 1 : word;
+        if (send->count < SHOAL_TEXTS_MOST && base_path_stays_below(value) && stat(value, &about) == 0 &&
+            S_ISREG(about.st_mode))
+            send->text[send->count++] = value;
+    }
+    return status;
+}
+
 static int run_sweep(void *from_main, const char *const *word, int words)
 {
     const settings *from = from_main;
     const int cores = base_cores();
     sweep_spec *spec = NULL;
     cli_sweep_place place = {0};
-    char *name = NULL, *folder = NULL, *program = NULL;
-    sweep_run run = {.workers = from->workers ? from->workers : (cores + 1) / 2,
-                     .trials = from->trials,
-                     .goal = INFINITY,
-                     .stop = cli_signals_stop()};
-    run.threads = run.workers < cores ? cores / run.workers : 1;
+    char *name = NULL, *folder = NULL, *program = NULL, *learner = NULL;
+    shoal_texts send = from->send;
+    sweep_crew_options crew = {
+        .workers = &from->workers, .ssh = from->ssh, .send = &send, .say = say_line, .context = from_main};
+    sweep_run run = {.trials = from->trials, .goal = INFINITY};
     int status = check_sweep_settings(from, words);
+    if (status == SHOAL_OK)
+        status = read_workers(&run.workers, from);
+    run.threads = from->threads ? from->threads : run.workers && run.workers < cores ? cores / run.workers : 1;
+    run.crew = run.workers ? NULL : &crew;
     if (status == SHOAL_OK)
         status = make_spec(&spec, from, word[0]);
     if (status == SHOAL_OK)
@@ -394,7 +463,10 @@ static int run_sweep(void *from_main, const char *const *word, int words)
         status = make_folder(&folder, from, name);
     if (status == SHOAL_OK)
         status = find_program(&program);
+    if (status == SHOAL_OK && run.crew && from->learner)
+        status = send_files_of(&send, &learner, from->learner);
     if (status == SHOAL_OK) {
+        crew.url = place.jobs.url;
         run.spec = spec;
         run.place = place.place;
         run.folder = folder;
@@ -403,6 +475,7 @@ static int run_sweep(void *from_main, const char *const *word, int words)
     }
     cli_sweep_place_close(&place);
     sweep_spec_free(&spec);
+    base_free(&learner);
     base_free(&program);
     base_free(&folder);
     base_free(&name);
@@ -420,6 +493,10 @@ static const char *const description[] = {
     "number as $SHOAL_TRIAL, the steps of a whole trial as $SHOAL_STEPS, and a folder of its own, which it gets back "
     "when it is taken up again, as $SHOAL_FOLDER. One that fails, hangs past --timeout or reports NaN is one failed "
     "trial. What it leaves running is ended with it.",
+    "With --workers trials run on workers that this command starts, here, by ssh or by Slurm, each of which takes one "
+    "trial after another and decides by itself what is next; this command looks on. One that dies is started again, "
+    "and others go on with its trial from the last checkpoint that the store has: folders of trials are kept there "
+    "every 30 seconds. Elsewhere a trial runs in a folder with what --send brings.",
     "The same command may run several times for one sweep, with --resume, on one machine or on several that share the "
     "store: they share the trials.",
     NULL,

@@ -5,7 +5,9 @@
 #include <time.h>
 
 #include "run/jobs.h"
+#include "run/task_program.h"
 #include "run/worker.h"
+#include "sweep/crew.h"
 
 typedef struct settings {
     cli_common common;
@@ -42,9 +44,12 @@ static int run_worker_verb(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
     run_worker_end end;
+    run_worker_options work = settings->work;
+    const shoal_task_entry functions[] = {run_task_functions[0], {"sweep", sweep_serve}, {NULL, NULL}};
     (void)word;
     (void)words;
-    int status = run_worker(&end, &settings->work, settings->jobs, settings->work.quiet ? NULL : log_line);
+    work.functions = functions;
+    int status = run_worker(&end, &work, settings->jobs, settings->work.quiet ? NULL : log_line);
     if (end != RUN_WORKER_REMOVED && end != RUN_WORKER_MAY_GO_ON)
         return status;
     fprintf(stderr, "shoal: %s\n", shoal_error());

@@ -418,6 +418,7 @@ static int serve_command(far_host *self, far_command *command, const far_start_o
         .data = self->order->data,
         .job = self->order->id, /* a host sees nothing else of the store; one that is only checked has no job */
         .data_key = self->order->data_key,
+        .shared = self->order->shared,
         .nonce = command->nonce,
         .events = {.heard = on_note, .closed = on_closed, .context = self},
     };

@@ -33,6 +33,7 @@ typedef struct launch_order {
     /* The store of the rows, if that is another one; NULL otherwise.  Only for workers behind a pipe. */
     shoal_store *data;
     const char *data_key;  /* they may read only this key of it */
+    const char *shared;    /* what begins so belongs to them, too, besides the job; NULL: nothing */
     const char *id, *spec; /* the job, and the SHA-256 of its spec in hex: they run only that */
     const char *task_key;  /* that of a client with tasks, in hex, which no command line may show; NULL: it is a job */
     const char *kernel;    /* "auto", say */

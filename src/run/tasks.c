@@ -22,7 +22,7 @@ static const double LOOK_EVERY = 0.05, STOP_SECONDS = 2;
 struct shoal_task_workers {
     shoal_tasks *tasks;
     shoal_task_workers_options options;
-    char *url;
+    char *url, *shared;
     launch_specs specs;
     base_secret *key; /* in hex */
     launch_group *group;
@@ -88,6 +88,7 @@ static int start_group(shoal_task_workers *self)
                                 .id = shoal_tasks_id(self->tasks),
                                 .spec = shoal_tasks_spec(self->tasks),
                                 .task_key = base_secret_text(self->key),
+                                .shared = self->shared,
                                 .kernel = "auto",
                                 .threads = options->threads,
                                 .memory = options->memory,
@@ -121,6 +122,7 @@ static void release(shoal_task_workers **inout)
     for (int i = 0; i < self->specs.count; i++)
         base_free((char **)&self->specs.text[i]);
     base_free(&self->url);
+    base_free(&self->shared);
     base_secret_free(&self->key);
     base_free(inout);
 }
@@ -145,6 +147,8 @@ int shoal_task_workers_start(shoal_task_workers **out, shoal_tasks *tasks, const
     base_wipe(key, sizeof key);
     if (status == SHOAL_OK)
         status = base_copy_text(&self->url, url);
+    if (status == SHOAL_OK && options->shared)
+        status = base_copy_text(&self->shared, options->shared);
     if (status == SHOAL_OK)
         status = copy_specs(self);
     if (status == SHOAL_OK)

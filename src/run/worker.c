@@ -190,7 +190,7 @@ static int make_options(shoal_worker_options *out, const run_worker_options *wor
     out->allow_code = work->allow_code;
     out->load = learn_module_load;
     out->load_tasks = run_load_tasks;
-    out->functions = run_task_functions;
+    out->functions = work->functions ? work->functions : run_task_functions;
     out->tasks_over = run_task_programs_end;
     out->task_key = texts->task_key ? (const unsigned char *)base_secret_text(texts->task_key) : NULL;
     out->idle = work->idle;

@@ -15,6 +15,7 @@ typedef struct run_worker_options {
     int64_t slots, memory, cache_bytes, parent;
     double idle, patience;
     bool quiet;
+    const struct shoal_task_entry *functions; /* that tasks may name besides "program", ended by one without a name */
 } run_worker_options;
 
 /* Of run_worker_options: what it does, what it may read, what only programs that start workers say. */

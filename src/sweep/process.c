@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -30,6 +31,7 @@ enum {
     TAIL_SHOWN = 350, /* of it in a note, */
     TAIL_LINES = 3,   /* and not more lines */
     LOOK = 100,       /* milliseconds between two looks at the stop flag */
+    LOCK_SECONDS = 8, /* that an earlier command of the same trial may take to end */
     STREAMS = 2,      /* standard output and standard error */
     PUNCH = 4 << 20   /* bytes of standard output that were read and still take room */
 };
@@ -67,6 +69,7 @@ struct sweep_process {
     double told_value; /* the best up to there */
     int64_t began;     /* when it did */
     int64_t heard;     /* when the last report came */
+    int64_t until;     /* the step it is followed to */
 };
 
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
@@ -259,11 +262,16 @@ static bool read_stream(sweep_process *self, int which)
 /* Opens the file of standard output at its first data; a line that was cut off by a death is ended. */
 static int open_reports(sweep_process *self, const char *path)
 {
+    const int64_t until = base_time_after(base_now(), LOCK_SECONDS);
     char last = '\n';
     self->append = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     self->stream[0].file = open(path, O_RDONLY | O_CLOEXEC);
     if (self->append < 0 || self->stream[0].file < 0)
         return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't write", path);
+    /* An earlier command of this trial holds the lock by its standard output until it has ended: one that was left by a
+     * process that was killed, say. */
+    while (flock(self->append, LOCK_EX | LOCK_NB) < 0 && base_now() < until)
+        base_sleep_until(base_time_after(base_now(), 0.02));
     const off_t size = lseek(self->append, 0, SEEK_END), data = lseek(self->stream[0].file, 0, SEEK_DATA);
     if (size > 0 && pread(self->append, &last, 1, size - 1) == 1 && last != '\n')
         (void)base_write_all(self->append, "\n", 1);
@@ -316,6 +324,7 @@ static int spawn_command(sweep_process *self, const sweep_starting *starting, co
     const int error = base_spawn_shell(&self->id, command,
                                        &(base_spawning){.stream = {gate[0], inner[0], inner[1]},
                                                         .extra = self->traces ? self->append : -1,
+                                                        .folder = starting->place,
                                                         .environment = starting->environment,
                                                         .group = BASE_GROUP_OWN});
     if (!error && self->guard && self->guard->process > 0) {
@@ -461,9 +470,12 @@ static sweep_event judge_end(sweep_process *self)
     return SWEEP_FAILS;
 }
 
-sweep_event sweep_process_follow(sweep_process *self, int64_t until, double timeout, const volatile int *stop)
+sweep_event sweep_process_follow(sweep_process *self, int64_t until, double timeout, int64_t moment,
+                                 const volatile int *stop)
 {
-    self->heard = base_now();
+    if (until != self->until)
+        self->heard = base_now();
+    self->until = until;
     while (read_stream(self, 0)) /* also what an earlier process has reported */
         if (self->last >= until || self->nonsense)
             break;
@@ -484,6 +496,8 @@ sweep_event sweep_process_follow(sweep_process *self, int64_t until, double time
             fail_process(self, why);
             return SWEEP_FAILS;
         }
+        if (base_now() >= moment)
+            return SWEEP_RUNS;
         listen_once(self, LOOK);
     }
 }

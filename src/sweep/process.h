@@ -22,6 +22,7 @@ typedef struct sweep_process sweep_process;
 typedef struct sweep_starting {
     const char *command;                  /* for /bin/sh */
     char *const *environment;             /* NULL: ours */
+    const char *place;                    /* the folder that it runs in; NULL: ours */
     const char *reports;                  /* the file; what is in it counts, but for steps up to `from` */
     const char *objective;                /* the key of its value; NULL: the time since its start is */
     const char *other[SWEEP_OTHERS_MOST]; /* further keys whose values are kept; NULL: none */
@@ -38,12 +39,14 @@ typedef enum sweep_event {
     SWEEP_ENDED,   /* it ended well before */
     SWEEP_FAILS,   /* or not well; the note says how */
     SWEEP_STOPPED, /* *stop was set */
+    SWEEP_RUNS,    /* the moment has come */
 } sweep_event;
 
 int sweep_process_start(sweep_process **out, const sweep_starting *starting);
-/* Listens until the step is reached or the process has ended.  `timeout` seconds without a report are a failure; 0:
- * any.  Call it again to go on. */
-sweep_event sweep_process_follow(sweep_process *process, int64_t until, double timeout, const volatile int *stop);
+/* Listens until the step is reached, the process has ended, or a moment has come.  `timeout` seconds without a report
+ * are a failure; 0: any.  Call it again to go on. */
+sweep_event sweep_process_follow(sweep_process *process, int64_t until, double timeout, int64_t moment,
+                                 const volatile int *stop);
 /* Ends it if it still runs: SIGTERM, and after five seconds SIGKILL.  What it has left in its group is ended, too. */
 void sweep_process_end(sweep_process **process);
 

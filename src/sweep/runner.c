@@ -21,10 +21,13 @@
 #include "base/path.h"
 #include "base/world.h"
 #include "adopt.h"
+#include "crew.h"
+#include "keep.h"
 #include "process.h"
 #include "spending.h"
 
 static const double BEAT = 5, DEAD = 30;              /* seconds between two signs of life; without one */
+static const double KEEP = 30, KEEP_LOOK = 2;         /* between two times that a folder is kept; between looks at it */
 static const double LOOK = 0.05, LOOK_LESS_OFTEN = 1; /* seconds between looks at what others do */
 enum { CLAIMS_MOST = 1000 };
 
@@ -55,6 +58,9 @@ typedef struct runner {
     volatile int halt; /* processes are to be ended */
     int64_t began;     /* when it did */
     double others;     /* seconds of workers of other processes, as far as they were told */
+    double price, budget;
+    char *holder; /* of folders of trials (keep.h) */
+    sweep_crew *crew;
 } runner;
 
 typedef struct worker {
@@ -62,6 +68,11 @@ typedef struct worker {
     base_thread *thread;
     sweep_process *process; /* of the trial that it had last, or NULL */
     int64_t trial;
+    int attempt;         /* of the order that it claimed last: how many have died over it */
+    char *folder;        /* of the trial, and */
+    sweep_keeper keeper; /* what the store has of it */
+    int64_t kept;        /* when it was last put, or the process began */
+    bool whole;          /* the trial has ended: nobody takes it up again */
 } worker;
 
 static void give_up(runner *self, int status)
@@ -121,6 +132,27 @@ static void drop_logged(runner *self)
     self->pendings = kept;
 }
 
+/* Of workers elsewhere: trials that have failed since the last look. */
+static int tell_failures(runner *self)
+{
+    const sweep_course *course = &self->log->course;
+    int status = SHOAL_OK;
+    for (int64_t i = 0; i < course->orders && status == SHOAL_OK; i++) {
+        const sweep_order *order = &course->order[i];
+        sweep_ended ended;
+        if (!order->ended || self->hold[i] == HOLD_OURS)
+            continue;
+        self->hold[i] = HOLD_OURS;
+        if (course->trial[order->trial].state != SWEEP_FAILED)
+            continue;
+        status = sweep_place_get_result(&ended, &self->run->place, order, i);
+        base_free(&ended.curve);
+        if (status == SHOAL_OK && ended.result.failed && self->run->told)
+            self->run->told(self->run->context, self->log, &ended);
+    }
+    return status;
+}
+
 /* Reads what others have decided. */
 static int catch_up(runner *self)
 {
@@ -133,7 +165,9 @@ static int catch_up(runner *self)
         if (self->run->told)
             self->run->told(self->run->context, self->log, NULL);
     }
-    return status == SHOAL_OK ? follow_orders(self) : status;
+    if (status == SHOAL_OK)
+        status = follow_orders(self);
+    return status == SHOAL_OK && self->crew ? tell_failures(self) : status;
 }
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
@@ -216,9 +250,10 @@ static bool has_died(runner *self, const char *name)
 }
 
 /* SHOAL_CONFLICT when somebody has it who lives. */
-static int claim_order(runner *self, int64_t order)
+static int claim_order(int *out, runner *self, int64_t order)
 {
     for (int attempt = 0; attempt < CLAIMS_MOST; attempt++) {
+        *out = attempt;
         char key[64], *owner = NULL;
         snprintf(key, sizeof key, "claim/%lld/%d", (long long)order, attempt);
         int status = sweep_place_put_once(&self->run->place, key, self->name);
@@ -245,7 +280,7 @@ static int take_over_result(runner *self, int64_t order)
 }
 
 /* An open order that this worker may do, its own trial's first: -1 when there is none. */
-static int find_order(int64_t *out, runner *self, const worker *who, bool theirs_too)
+static int find_order(int64_t *out, runner *self, worker *who, bool theirs_too)
 {
     const sweep_course *course = &self->log->course;
     int64_t own = -1, other = -1;
@@ -264,7 +299,7 @@ static int find_order(int64_t *out, runner *self, const worker *who, bool theirs
     const int64_t order = own >= 0 ? own : other;
     if (order < 0)
         return SHOAL_OK;
-    int status = claim_order(self, order);
+    int status = claim_order(&who->attempt, self, order);
     self->hold[order] = status == SHOAL_CONFLICT ? HOLD_THEIRS : HOLD_OURS;
     if (status == SHOAL_CONFLICT)
         return SHOAL_OK;
@@ -313,30 +348,58 @@ static void name_others(const char *other[SWEEP_OTHERS_MOST], const sweep_spec *
     }
 }
 
+/* The folder of a trial: where another machine has gone on with it, with what that has kept. */
+static int open_folder(worker *who, const sweep_order *order, bool measured)
+{
+    const runner *self = who->runner;
+    sweep_keeper_release(&who->keeper);
+    base_free(&who->folder);
+    int status = base_format(&who->folder, "%s/%lld", self->run->folder, (long long)order->trial);
+    if (status == SHOAL_OK && measured) /* what it did before it was killed would not be measured */
+        base_remove_folder(who->folder);
+    if (status == SHOAL_OK && mkdir(who->folder, 0777) < 0 && errno != EEXIST)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make the folder of a trial", who->folder);
+    who->whole = measured;
+    who->kept = base_now();
+    who->keeper = (sweep_keeper){
+        .place = &self->run->place, .trial = order->trial, .folder = who->folder, .holder = self->holder};
+    if (status == SHOAL_OK && !measured && (order->from > 0 || who->attempt > 0))
+        status = sweep_keeper_fetch(&who->keeper);
+    return status;
+}
+
+/* What a trial that has ended, or is not gone on with here, leaves for others.  A store that can't take it has lost
+ * nothing that counts. */
+static void leave_folder(worker *who)
+{
+    const sweep_run *run = who->runner->run;
+    if (run->leaves || !who->whole)
+        (void)sweep_keeper_put(&who->keeper);
+    else
+        (void)sweep_keeper_drop(&who->keeper);
+}
+
 static int start_trial(worker *who, const sweep_order *order, const sweep_trial *trial)
 {
     runner *self = who->runner;
     const sweep_spec *spec = self->run->spec;
     const bool measured = spec->objectives[0].measure != SWEEP_REPORTED;
-    char *command = NULL, *folder = NULL, *reports = NULL, **environment = NULL;
+    char *command = NULL, *reports = NULL, **environment = NULL;
     sweep_starting starting = {.objective = measured ? NULL : spec->objective,
                                .sign = spec->maximise ? -1 : 1,
                                .from = order->from,
                                .value = self->log->sign * trial->value,
                                .counts = spec->steps > 0,
                                .traces = spec->learner != NULL,
+                               .place = self->run->here,
                                .guard = &self->guard};
-    int status = base_format(&folder, "%s/%lld", self->run->folder, (long long)order->trial);
-    if (status == SHOAL_OK && measured) /* what it did before it was killed would not be measured */
-        base_remove_folder(folder);
-    if (status == SHOAL_OK && mkdir(folder, 0777) < 0 && errno != EEXIST)
-        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make the folder of a trial", folder);
+    int status = open_folder(who, order, measured);
     if (status == SHOAL_OK)
-        status = base_format(&reports, "%s/reports.jsonl", folder);
+        status = base_format(&reports, "%s/reports.jsonl", who->folder);
     if (status == SHOAL_OK)
         status = sweep_command(&command, self->run, &trial->point);
     if (status == SHOAL_OK)
-        status = make_environment(&environment, self, folder, order->trial);
+        status = make_environment(&environment, self, who->folder, order->trial);
     name_others(starting.other, spec);
     starting.command = command;
     starting.environment = environment;
@@ -346,16 +409,32 @@ static int start_trial(worker *who, const sweep_order *order, const sweep_trial 
     who->trial = order->trial;
     free_environment(&environment);
     base_free(&reports);
-    base_free(&folder);
     base_free(&command);
     return status;
 }
 
 /* The value of a trial whose time or money counts, which need not report a step. */
-static void set_measured(sweep_result *result, const sweep_run *run, double seconds)
+static void set_measured(sweep_result *result, const runner *self, double seconds)
 {
-    result->value = run->spec->objectives[0].measure == SWEEP_COST ? seconds / 3600 * run->price : seconds;
+    result->value = self->run->spec->objectives[0].measure == SWEEP_COST ? seconds / 3600 * self->price : seconds;
     result->step = result->step > 0 ? result->step : 1;
+}
+
+/* Follows it, and keeps its folder now and then meanwhile. */
+static sweep_event follow_trial(worker *who, const sweep_order *order)
+{
+    runner *self = who->runner;
+    for (;;) {
+        const sweep_event event =
+            sweep_process_follow(who->process, order->until, self->run->spec->timeout,
+                                 who->whole ? INT64_MAX : base_time_after(base_now(), KEEP_LOOK), &self->halt);
+        if (event != SWEEP_RUNS)
+            return event;
+        if (base_now() < base_time_after(who->kept, KEEP))
+            continue;
+        (void)sweep_keeper_put(&who->keeper);
+        who->kept = base_now();
+    }
 }
 
 /* Has a trial go as far as its order says.  SHOAL_STOPPED when it was told to end before. */
@@ -369,7 +448,7 @@ static int do_order(sweep_ended *out, worker *who, int64_t number, const sweep_o
         if (status < 0)
             return status;
     }
-    const sweep_event event = sweep_process_follow(who->process, order->until, self->run->spec->timeout, &self->halt);
+    const sweep_event event = follow_trial(who, order);
     if (event == SWEEP_STOPPED)
         return shoal_fail(SHOAL_STOPPED, "stopped");
     sweep_process_take(out, who->process, order->until);
@@ -377,7 +456,7 @@ static int do_order(sweep_ended *out, worker *who, int64_t number, const sweep_o
         sweep_process_take(out, who->process, INT64_MAX);
     out->seconds = (double)(base_now() - began) * 1e-9;
     if (self->run->spec->objectives[0].measure != SWEEP_REPORTED)
-        set_measured(&out->result, self->run, out->seconds);
+        set_measured(&out->result, self, out->seconds);
     out->result.failed = event == SWEEP_FAILS;
     if (event == SWEEP_REACHED)
         out->result.step = order->until;
@@ -385,8 +464,11 @@ static int do_order(sweep_ended *out, worker *who, int64_t number, const sweep_o
         out->result.step = order->until;
     if (out->result.failed)
         snprintf(out->note, sizeof out->note, "%s", sweep_process_note(who->process));
-    if (event != SWEEP_REACHED)
+    who->whole = event != SWEEP_REACHED || (self->run->spec->steps > 0 && order->until >= self->run->spec->steps);
+    if (event != SWEEP_REACHED) {
         sweep_process_end(&who->process);
+        leave_folder(who);
+    }
     return SHOAL_OK;
 }
 
@@ -397,8 +479,11 @@ static void end_process(worker *who)
 {
     runner *self = who->runner;
     if (who->process) {
+        const bool needed = !self->over || self->status < 0;
         pthread_mutex_unlock(&self->lock);
         sweep_process_end(&who->process);
+        if (needed || self->run->leaves)
+            leave_folder(who);
         pthread_mutex_lock(&self->lock);
     }
     if (who->trial >= 0)
@@ -519,16 +604,16 @@ static double worker_seconds(const runner *self)
 static int beat(runner *self)
 {
     int status = sweep_spending_put(&self->run->place, self->name, worker_seconds(self));
-    if (status == SHOAL_OK && self->run->budget > 0)
+    if (status == SHOAL_OK && self->budget > 0)
         status = sweep_spending_sum(&self->others, &self->run->place, self->name);
     return status;
 }
 
-/* Whether the budget would not last until the next look at it. */
+/* Whether the budget would not last until the next look at it, and what workers elsewhere have not told yet. */
 static bool is_spent(const runner *self)
 {
-    const double soon = self->others + worker_seconds(self) + (double)self->run->workers * BEAT;
-    return self->run->budget > 0 && soon / 3600 * self->run->price >= self->run->budget;
+    const double ahead = (double)(self->run->workers + 2 * sweep_crew_slots(self->crew)) * BEAT;
+    return self->budget > 0 && (self->others + worker_seconds(self) + ahead) / 3600 * self->price >= self->budget;
 }
 
 /* An entry of the log that ends the sweep. */
@@ -548,7 +633,7 @@ static void look_after(runner *self)
     while (!self->over) {
         int status = SHOAL_OK;
         wait_a_moment(self, 0.1);
-        if (*run->stop) {
+        if (run->stops(run->context)) {
             (void)shoal_fail(SHOAL_STOPPED, "stopped");
             give_up(self, SHOAL_STOPPED);
         } else if (base_now() > end) {
@@ -564,6 +649,10 @@ static void look_after(runner *self)
             look = base_time_after(base_now(), LOOK_LESS_OFTEN);
             status = catch_up(self);
         }
+        if (status == SHOAL_OK && self->crew && !self->over) {
+            self->over = sweep_log_is_over(self->log);
+            status = self->over ? SHOAL_OK : sweep_crew_tend(self->crew);
+        }
         if (status < 0)
             give_up(self, status);
     }
@@ -576,7 +665,9 @@ static int set_limits(runner *self)
 {
     const sweep_log *log = self->log;
     int status = catch_up(self);
-    for (int turn = 0; turn < 100 && status == SHOAL_OK; turn++) {
+    self->price = self->run->trials ? self->run->price : log->price;
+    self->budget = self->run->trials ? self->run->budget : log->budget;
+    for (int turn = 0; turn < 100 && status == SHOAL_OK && self->run->trials > 0; turn++) {
         const double goal = isfinite(self->run->goal) ? log->sign * self->run->goal : -(double)INFINITY;
         if (log->entries > 0 && !log->why[0] && log->rules.trials == self->run->trials && log->rules.goal == goal &&
             log->price == self->run->price && log->budget == self->run->budget)
@@ -604,6 +695,36 @@ static int adopt_trials(runner *self)
     return status;
 }
 
+/* This machine and where it keeps trials. */
+static int name_holder(runner *self)
+{
+    char machine[SWEEP_MACHINE_BYTES];
+    sweep_machine_name(machine);
+    return base_format(&self->holder, "%s %s", machine, self->run->folder);
+}
+
+/* What workers elsewhere made of the best trial comes here: a model, say. */
+static int bring_best(runner *self)
+{
+    const int64_t best = self->log->course.best;
+    char *folder = NULL;
+    int status = base_format(&folder, "%s/%lld", self->run->folder, (long long)best);
+    sweep_keeper keeper = {.place = &self->run->place, .trial = best, .folder = folder, .holder = self->holder};
+    if (status == SHOAL_OK)
+        status = sweep_keeper_fetch(&keeper);
+    sweep_keeper_release(&keeper);
+    base_free(&folder);
+    return status;
+}
+
+/* What failed before is known. */
+static int start_crew(runner *self)
+{
+    for (int64_t i = 0; i < self->log->course.orders; i++)
+        self->hold[i] = self->log->course.order[i].ended ? HOLD_OURS : HOLD_FREE;
+    return sweep_crew_start(&self->crew, self->run);
+}
+
 int sweep_run_trials(sweep_log *log, const sweep_run *run)
 {
     runner self = {.run = run, .log = log, .guard = {.pipe = -1}, .began = base_now()};
@@ -611,7 +732,9 @@ int sweep_run_trials(sweep_log *log, const sweep_run *run)
     pthread_mutex_init(&self.lock, NULL);
     pthread_cond_init(&self.changed, NULL);
     sweep_runner_name(self.name);
-    int status = base_alloc(&workers, (size_t)run->workers, sizeof *workers, "workers");
+    int status = name_holder(&self);
+    if (status == SHOAL_OK)
+        status = base_alloc(&workers, (size_t)run->workers, sizeof *workers, "workers");
     (void)base_guard_start(&self.guard, 5);
     pthread_mutex_lock(&self.lock);
     if (status == SHOAL_OK)
@@ -620,6 +743,8 @@ int sweep_run_trials(sweep_log *log, const sweep_run *run)
         status = set_limits(&self);
     if (status == SHOAL_OK && run->spec->from)
         status = adopt_trials(&self);
+    if (status == SHOAL_OK && run->crew)
+        status = start_crew(&self);
     for (int64_t i = 0; i < run->workers && status == SHOAL_OK; i++) {
         workers[i] = (worker){.runner = &self, .trial = -1};
         status = base_thread_start(&workers[i].thread, work, &workers[i]);
@@ -629,13 +754,21 @@ int sweep_run_trials(sweep_log *log, const sweep_run *run)
     else
         look_after(&self);
     pthread_mutex_unlock(&self.lock);
-    for (int64_t i = 0; workers && i < run->workers; i++)
+    for (int64_t i = 0; workers && i < run->workers; i++) {
         base_thread_join(&workers[i].thread);
+        sweep_keeper_release(&workers[i].keeper);
+        base_free(&workers[i].folder);
+    }
+    sweep_crew_stop(&self.crew, self.status == SHOAL_OK);
+    if (run->crew && self.status == SHOAL_OK && log->course.best >= log->course.adopted &&
+        (status = bring_best(&self)) < 0)
+        give_up(&self, status);
     base_guard_stop(&self.guard);
     status = sweep_spending_put(&run->place, self.name, worker_seconds(&self));
     if (status < 0)
         give_up(&self, status);
     base_free(&workers);
+    base_free(&self.holder);
     base_free(&self.hold);
     base_free(&self.busy);
     base_free(&self.pending);

@@ -1,7 +1,9 @@
-/* The name of a process among those that run a sweep: of its start of the machine, its process numbers' namespace, its
- * number and when it began, so that another of the same machine can tell at once whether it has died. */
+/* The name of a runner among those of a sweep: of its start of the machine, its process numbers' namespace, its
+ * process's number and when that began, so that another of the same machine can tell at once whether it has died, and
+ * which of its process it is. */
 #include "runner.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,15 +11,14 @@
 #include "base/io.h"
 #include "base/world.h"
 
-/* What is the same for all processes that see each other's numbers. */
-static void machine_name(char out[64])
+void sweep_machine_name(char out[SWEEP_MACHINE_BYTES])
 {
     char boot[BASE_BOOT_ID_BYTES] = "", space[32] = "";
     (void)base_boot_id(boot);
     const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
     space[length > 0 ? length : 0] = '\0';
     const char *number = strchr(space, '[');
-    snprintf(out, 64, "%.8s%.20s", boot, number ? number + 1 : "");
+    snprintf(out, SWEEP_MACHINE_BYTES, "%.8s%.20s", boot, number ? number + 1 : "");
     out[strcspn(out, "]")] = '\0';
 }
 
@@ -41,17 +42,19 @@ static long long began(long number)
 
 void sweep_runner_name(char out[SWEEP_RUNNER_BYTES])
 {
-    char machine[64];
-    machine_name(machine);
-    snprintf(out, SWEEP_RUNNER_BYTES, "%s-%ld-%lld", machine, (long)getpid(), began(getpid()));
+    char machine[SWEEP_MACHINE_BYTES];
+    static atomic_int count;
+    sweep_machine_name(machine);
+    snprintf(out, SWEEP_RUNNER_BYTES, "%s-%ld-%lld-%d", machine, (long)getpid(), began(getpid()),
+             atomic_fetch_add(&count, 1));
 }
 
 bool sweep_runner_is_dead(const char *name)
 {
-    char machine[64];
+    char machine[SWEEP_MACHINE_BYTES];
     long number;
     long long ticks;
-    machine_name(machine);
+    sweep_machine_name(machine);
     const size_t length = strlen(machine);
     if (length < 8 || strncmp(name, machine, length) != 0 || sscanf(name + length, "-%ld-%lld", &number, &ticks) != 2)
         return false;

@@ -27,7 +27,7 @@ declare -A headers=([base]="error option version" [data]="error option data" [pl
     [plan]="error option data learn engine plan"
     [run]="error option data store learn exec module engine job ranks plan run model version task"
     [measure]="error option data store learn engine job plan run kmeans"
-    [sweep]="error option store learn run"
+    [sweep]="error option store learn run task"
     [portable]="error" [mpi]="error ranks"
     [cli]="error option version data store learn kmeans exec module logistic autoencoder engine job ranks plan run \
         model shoal task")

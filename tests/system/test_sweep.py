@@ -32,7 +32,7 @@ except FileNotFoundError:
 while step < steps:
     step += 1
     time.sleep(float(sys.argv[2]))
-    with open("steps.txt", "a") as file:
+    with open(os.environ.get("STEPS", "steps.txt"), "a") as file:
         file.write("%s %d\\n" % (os.environ["SHOAL_TRIAL"], step))
     print('{"step": %d, "loss": %.17g}' % (step, (rate - 0.3) ** 2 + 1 / step), flush=True)
     with open(folder + "/new", "w") as file:
@@ -192,6 +192,61 @@ def several_processes():
     assert different == 24 * 4 and all_steps <= different + 1, (all_steps, different)
     assert len(trials_of("shared")) == 24
     assert "24 results" in sweep("check", "shared")
+
+
+# Stands for ssh: "hosts" of this machine that see other processes, have a home of their own and not this folder.
+HOSTS = """#!/bin/sh
+while [ $# -gt 0 ]; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
+HOME=%s/$1
+export HOME TMPDIR="$HOME"
+shift
+mkdir -p "$HOME" && cd "$HOME" && exec unshare --pid --fork --mount-proc --kill-child sh -c "$*"
+"""
+
+
+def children_of(process):
+    return [int(n) for n in open(f"/proc/{process}/task/{process}/children").read().split()]
+
+
+@apart.test
+def workers():
+    """Trials run on the workers of jobs, here and elsewhere; one that dies is replaced, and who takes up a trial on
+    another machine goes on from what the first has kept."""
+    pathlib.Path("trial.py").write_text(TRIAL)
+    os.environ["STEPS"] = os.path.abspath("steps.txt")
+    pathlib.Path("ssh").write_text(HOSTS % os.path.abspath("hosts"))
+    os.chmod("ssh", 0o755)
+    far = ["--workers", "ssh:corn10,corn11", "--ssh", os.path.abspath("ssh"), "--send", "trial.py"]
+    apart_too = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], capture_output=True)
+    for name, where in {"near": ["--workers", "local:2"], "far": far}.items():
+        if name == "far" and apart_too.returncode != 0:
+            continue
+        if os.path.exists("steps.txt"):
+            os.remove("steps.txt")
+        words = [*RATE, "--run", f"exec {sys.executable} trial.py {{rate}} 0.01; : {{rate}}", "--steps", 9, "--stop",
+                 "asha", "--trials", 12, "--name", name, *where]
+        process = subprocess.Popen([SHOAL, "sweep", *map(str, words), "--store", "store"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not (os.path.exists("steps.txt") and steps_done()[0] > 6):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        if name == "near":
+            os.kill(children_of(process.pid)[0], signal.SIGKILL)
+        out = process.communicate(timeout=90)[0]
+        assert process.returncode == 0, out
+        trials = trials_of(name)
+        assert len(trials) == 12 and all(t["state"] in ("done", "paused") for t in trials), trials
+        all_steps, different = steps_done()
+        assert different >= sum(t["step"] for t in trials), (different, trials)
+        assert all_steps - different <= 12, (name, all_steps, different)
+        best = min((t for t in trials if t["value"] is not None), key=lambda t: t["value"])["trial"]
+        assert os.path.exists(f"{name}.trials/{best}/step")
+        assert "each decision follows" in sweep("check", name)
+    assert "is for workers elsewhere" in sweep(*RATE, "--run", "echo {rate}", "--send", "trial.py", expect=2)
+    assert "is not one of" in sweep(*RATE, "--run", "echo {rate}", "--workers", "moon:3", "--name", "x", expect=2)
+    assert "there is no such file" in sweep(*RATE, "--run", "echo {rate}", *far[:4], "--send", "gone", "--name", "y",
+                                            expect=1)
 
 
 @apart.test

@@ -181,7 +181,8 @@ static int run_function(void **out, size_t *size, const task_means *means, const
                                   .files = shared.file,
                                   .file_count = item->files,
                                   .open = open_shared,
-                                  .context = &shared};
+                                  .context = &shared,
+                                  .store = means->store};
     task_outcome outcome = {.host = means->host, .deaths = running->deaths, .message = ""};
     outcome.status = status == SHOAL_OK ? function(&bytes, &length, &call) : status;
     end_shared(&shared);

@@ -55,7 +55,8 @@ typedef struct pipe_server_options {
     /* Of the store it shows what belongs to this job and no more, of the other one this key; NULL: all of it.  Both
      * texts must live as long as the server. */
     const char *job, *data_key;
-    const char *nonce; /* what the far end's hello must repeat: 32 hex digits */
+    const char *shared; /* beside the job's, keys of the store that begin so; NULL: none */
+    const char *nonce;  /* what the far end's hello must repeat: 32 hex digits */
     pipe_events events;
 } pipe_server_options;
 

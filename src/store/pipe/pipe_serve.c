@@ -64,7 +64,8 @@ static bool is_shown(const pipe_server *self, bool data, const char *name)
     if (data)
         return !self->options.data_key || strcmp(name, self->options.data_key) == 0;
     return !job || belongs(name, "jobs/", job) || belongs(name, "open/", job) || belongs(name, "gone/", job) ||
-           belongs(name, ".shoal/queue/jobs/", job);
+           belongs(name, ".shoal/queue/jobs/", job) ||
+           (self->options.shared && strncmp(name, self->options.shared, strlen(self->options.shared)) == 0);
 }
 
 int pipe_full_name(char full[PIPE_FULL_NAME], const pipe_server *self, const pipe_task *task, bool whole)
