@@ -30,6 +30,7 @@ enum {
 #endif
     EVENTS_KEPT = 600,
     EVENT_BYTES = 320,
+    WORDS = 4096, /* a power of two */
 };
 
 static const int64_t SECOND = 1000000000;
@@ -47,10 +48,17 @@ struct base_thread {
     thread_state state;
     const _Atomic uint32_t *word; /* WAITING: on which */
     int64_t until;                /* WAITING: until when, in the world's time */
-    base_thread *joins;           /* JOINING: whom */
+    base_thread *joiner;          /* who waits for its end */
     bool joined;                  /* somebody waited for its end, or will */
     bool gone;                    /* its pthread was joined */
-    base_thread *next;            /* of all there ever were */
+    int place;                    /* in sim.live */
+    bool able;                    /* it can run, and is counted as one that can */
+    int alarm;                    /* its place in sim.alarm; -1 when only others can let it run */
+    int64_t at;                   /* when its alarm goes off */
+    bool listed;                  /* among those that wait on a word, and its neighbours there */
+    base_thread *before, *after;
+    base_thread *sibling; /* in its process, of those that have not ended */
+    base_thread *next;    /* of all there ever were */
 };
 
 struct sim_process {
@@ -58,6 +66,7 @@ struct sim_process {
     char name[32];
     int number;
     int threads; /* that have not ended */
+    base_thread *thread;
     bool killed;
     int64_t paused_until;
     sim_stream entropy;
@@ -71,6 +80,10 @@ static struct {
     base_thread *all;
     base_thread **live; /* those that have not ended */
     int live_count, live_room;
+    int *able;           /* how many of them can run, as a Fenwick tree over their places, which count from 1 there */
+    base_thread **alarm; /* those that will be able to by themselves: a heap, the first one next */
+    int alarms;
+    base_thread *waiting[WORDS]; /* by a hash of the word */
     sim_process **processes;
     int process_count;
     sim_stream schedule, chance;
@@ -229,43 +242,158 @@ static int64_t runs_at(const base_thread *thread)
     return time == INT64_MAX || time >= paused ? time : paused;
 }
 
+/* ---- who can run: a tree of counts, so that the n-th of them is found in a few steps ------------------------------ */
+
+static void count_able(int place, int more)
+{
+    for (int i = place + 1; i <= sim.live_room; i += i & -i)
+        sim.able[i] += more;
+}
+
+static void set_able(base_thread *thread, bool able)
+{
+    if (able != thread->able)
+        count_able(thread->place, able ? 1 : -1);
+    thread->able = able;
+}
+
+static int all_able(void)
+{
+    int count = 0;
+    for (int i = sim.live_count; i > 0; i -= i & -i)
+        count += sim.able[i];
+    return count;
+}
+
+/* The one before which `chosen` others can run.  live_room is a power of two. */
+static base_thread *find_able(int chosen)
+{
+    int place = 0;
+    for (int step = sim.live_room; step > 0; step /= 2)
+        if (place + step <= sim.live_room && sim.able[place + step] <= chosen) {
+            place += step;
+            chosen -= sim.able[place];
+        }
+    return sim.live[place];
+}
+
+/* ---- who will be able to: a heap by time ------------------------------------------------------------------------- */
+
+static void set_alarm_at(int place, base_thread *thread)
+{
+    sim.alarm[place] = thread;
+    thread->alarm = place;
+}
+
+/* Lets a thread find its place, which is this one or above or below it. */
+static void sift_alarm(int place, base_thread *thread)
+{
+    while (place > 0 && thread->at < sim.alarm[(place - 1) / 2]->at) {
+        set_alarm_at(place, sim.alarm[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    for (int child; (child = 2 * place + 1) < sim.alarms; place = child) {
+        if (child + 1 < sim.alarms && sim.alarm[child + 1]->at < sim.alarm[child]->at)
+            child++;
+        if (sim.alarm[child]->at >= thread->at)
+            break;
+        set_alarm_at(place, sim.alarm[child]);
+    }
+    set_alarm_at(place, thread);
+}
+
+static void drop_alarm(base_thread *thread)
+{
+    int place = thread->alarm;
+    if (place < 0)
+        return;
+    thread->alarm = -1;
+    base_thread *last = sim.alarm[--sim.alarms];
+    if (last != thread)
+        sift_alarm(place, last);
+}
+
+/* Called whenever something has changed of which it depends when a thread can run. */
+static void note_thread(base_thread *thread)
+{
+    set_able(thread, can_run(thread));
+    int64_t at = thread->able ? INT64_MAX : runs_at(thread);
+    if (at == INT64_MAX) {
+        drop_alarm(thread);
+        return;
+    }
+    thread->at = at;
+    sift_alarm(thread->alarm >= 0 ? thread->alarm : sim.alarms++, thread);
+}
+
+static void note_process(sim_process *process)
+{
+    for (base_thread *thread = process->thread; thread; thread = thread->sibling)
+        note_thread(thread);
+}
+
+/* ---- who waits on a word ----------------------------------------------------------------------------------------- */
+
+static base_thread **waiting_on(const _Atomic uint32_t *word)
+{
+    return &sim.waiting[((uintptr_t)word * UINT64_C(0x9E3779B97F4A7C15)) >> 52 & (WORDS - 1)];
+}
+
+static void list_waiting(base_thread *thread)
+{
+    base_thread **first = waiting_on(thread->word);
+    thread->before = NULL;
+    thread->after = *first;
+    if (*first)
+        (*first)->before = thread;
+    *first = thread;
+    thread->listed = true;
+}
+
+static void unlist_waiting(base_thread *thread)
+{
+    if (!thread->listed)
+        return;
+    if (thread->before)
+        thread->before->after = thread->after;
+    else
+        *waiting_on(thread->word) = thread->after;
+    if (thread->after)
+        thread->after->before = thread->before;
+    thread->listed = false;
+}
+
+static void set_state(base_thread *thread, thread_state state)
+{
+    if (thread->state == WAITING && state != WAITING)
+        unlist_waiting(thread);
+    thread->state = state;
+    note_thread(thread);
+}
+
+/* ---- whose turn it is -------------------------------------------------------------------------------------------- */
+
 /* Moves time on to the next moment at which anyone can run. */
 static void pass_time(void)
 {
-    int64_t next = INT64_MAX;
-    for (int i = 0; i < sim.live_count; i++) {
-        int64_t at = runs_at(sim.live[i]);
-        next = at < next ? at : next;
-    }
-    if (next == INT64_MAX)
+    if (sim.alarms == 0)
         sim_fail("nobody can ever run again");
+    int64_t next = sim.alarm[0]->at;
     sim.time = next > sim.time ? next : sim.time;
     if (sim_seconds() > sim.options.limit)
         sim_fail("it goes on after %.0f virtual seconds", sim.options.limit);
-    for (int i = 0; i < sim.live_count; i++) {
-        base_thread *thread = sim.live[i];
-        if (thread->state == WAITING && thread->until <= sim.time)
-            thread->state = READY;
-    }
+    while (sim.alarms > 0 && sim.alarm[0]->at <= sim.time)
+        set_state(sim.alarm[0], READY);
 }
 
 static base_thread *pick(void)
 {
     if (++sim.steps > sim.options.steps)
         sim_fail("it goes on after %lld steps", (long long)sim.options.steps);
-    for (;;) {
-        int count = 0;
-        for (int i = 0; i < sim.live_count; i++)
-            count += can_run(sim.live[i]);
-        if (count == 0) {
-            pass_time();
-            continue;
-        }
-        int chosen = count == 1 ? 0 : (int)sim_stream_below(&sim.schedule, (uint64_t)count);
-        for (int i = 0;; i++)
-            if (can_run(sim.live[i]) && chosen-- == 0)
-                return sim.live[i];
-    }
+    int count;
+    while ((count = all_able()) == 0)
+        pass_time();
+    return find_able(count == 1 ? 0 : (int)sim_stream_below(&sim.schedule, (uint64_t)count));
 }
 
 /* Lets others run until the caller's turn comes; its state says when that can be. */
@@ -276,33 +404,65 @@ static void turn(void)
         give(next);
         await(me);
     }
-    me->state = READY;
+    set_state(me, READY);
     if (me->process->killed)
         longjmp(me->end, 1);
 }
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
+static void must_have(const void *memory)
+{
+    if (!memory)
+        sim_fail("the machine has no more memory");
+}
+
 static void add_live(base_thread *thread)
 {
     if (sim.live_count == sim.live_room) {
         sim.live_room = sim.live_room ? 2 * sim.live_room : 64;
         sim.live = realloc(sim.live, (size_t)sim.live_room * sizeof *sim.live);
+        sim.alarm = realloc(sim.alarm, (size_t)sim.live_room * sizeof *sim.alarm);
+        sim.able = realloc(sim.able, (size_t)(sim.live_room + 1) * sizeof *sim.able);
+        must_have(sim.live);
+        must_have(sim.alarm);
+        must_have(sim.able);
+        memset(sim.able, 0, (size_t)(sim.live_room + 1) * sizeof *sim.able);
+        for (int i = 0; i < sim.live_count; i++)
+            count_able(i, sim.live[i]->able);
     }
+    thread->place = sim.live_count;
+    thread->alarm = -1;
     sim.live[sim.live_count++] = thread;
+    note_thread(thread);
+}
+
+/* The last one takes its place. */
+static void drop_live(base_thread *thread)
+{
+    base_thread *last = sim.live[--sim.live_count];
+    set_able(thread, false);
+    drop_alarm(thread);
+    unlist_waiting(thread);
+    if (last == thread)
+        return;
+    set_able(last, false);
+    last->place = thread->place;
+    sim.live[last->place] = last;
+    note_thread(last);
 }
 
 static void end_thread(base_thread *me)
 {
-    int at = 0;
-    while (sim.live[at] != me)
-        at++;
-    sim.live[at] = sim.live[--sim.live_count];
+    base_thread **link = &me->process->thread;
+    while (*link != me)
+        link = &(*link)->sibling;
+    *link = me->sibling;
+    drop_live(me);
     me->state = ENDED;
     me->process->threads--;
-    for (int i = 0; i < sim.live_count; i++)
-        if (sim.live[i]->state == JOINING && sim.live[i]->joins == me)
-            sim.live[i]->state = READY;
+    if (me->joiner && me->joiner->state == JOINING)
+        set_state(me->joiner, READY);
 }
 
 static void *run_thread(void *context)
@@ -324,6 +484,8 @@ static base_thread *new_thread(sim_process *process, void (*run)(void *context),
     *thread = (base_thread){.process = process, .run = run, .context = context, .next = sim.all};
     sim.all = thread;
     process->threads++;
+    thread->sibling = process->thread;
+    process->thread = thread;
     add_live(thread);
     return thread;
 }
@@ -372,9 +534,12 @@ static int64_t now_sim(void)
 
 static void wait_for(const _Atomic uint32_t *word, int64_t until)
 {
-    self->state = until > sim.time ? WAITING : READY;
     self->word = word;
     self->until = until;
+    if (until > sim.time) {
+        list_waiting(self);
+        set_state(self, WAITING);
+    }
     turn();
 }
 
@@ -388,22 +553,32 @@ static void wait_sim(const _Atomic uint32_t *word, uint32_t value, int64_t until
         wait_for(word, sim_time_of(until));
 }
 
+static int by_place(const void *a, const void *b)
+{
+    return (*(base_thread *const *)a)->place - (*(base_thread *const *)b)->place;
+}
+
 /* Never lets another run: those that wake may hold a lock. */
 static void wake_sim(const _Atomic uint32_t *word, int most)
 {
     int waiting = 0;
-    for (int i = 0; i < sim.live_count; i++)
-        waiting += sim.live[i]->state == WAITING && sim.live[i]->word == word;
-    for (int i = 0; i < sim.live_count && waiting > 0 && most > 0; i++) {
-        base_thread *thread = sim.live[i];
-        if (thread->state != WAITING || thread->word != word)
-            continue;
+    for (base_thread *thread = *waiting_on(word); thread; thread = thread->after)
+        waiting += thread->word == word;
+    if (waiting == 0)
+        return;
+    base_thread **all = malloc((size_t)waiting * sizeof *all);
+    must_have(all);
+    waiting = 0;
+    for (base_thread *thread = *waiting_on(word); thread; thread = thread->after)
+        if (thread->word == word && thread->until > sim.time) /* or it has waited long enough, and is stopped */
+            all[waiting++] = thread;
+    qsort(all, (size_t)waiting, sizeof *all, by_place);
+    for (int i = 0; waiting > 0 && most > 0; i++, waiting--)
         if (most >= waiting || sim_stream_below(&sim.schedule, (uint64_t)waiting) < (uint64_t)most) {
-            thread->state = READY;
+            set_state(all[i], READY);
             most--;
         }
-        waiting--;
-    }
+    free(all);
 }
 
 static void random_sim(void *bytes, size_t size)
@@ -426,9 +601,9 @@ static void join_sim(base_thread *thread)
     if (thread->joined)
         sim_fail("a thread is joined twice");
     thread->joined = true;
+    thread->joiner = self;
     while (thread->state != ENDED) {
-        self->state = JOINING;
-        self->joins = thread;
+        set_state(self, JOINING);
         turn();
     }
     reap(thread);
@@ -474,7 +649,6 @@ void sim_sleep(double seconds)
 
 void sim_yield(void)
 {
-    self->state = READY;
     turn();
 }
 
@@ -511,6 +685,7 @@ void sim_process_kill(sim_process *process)
     if (process->killed || process->threads == 0)
         return;
     process->killed = true;
+    note_process(process);
     if (process == self->process)
         longjmp(self->end, 1);
 }
@@ -519,6 +694,7 @@ void sim_process_pause(sim_process *process, double seconds)
 {
     int64_t until = base_time_after(sim.time, seconds);
     process->paused_until = until > process->paused_until ? until : process->paused_until;
+    note_process(process);
     if (process == self->process)
         sim_yield();
 }
@@ -597,6 +773,8 @@ void sim_end(void)
         free(sim.processes[i]);
     free(sim.processes);
     free(sim.live);
+    free(sim.able);
+    free(sim.alarm);
     free(sim.event);
     sched_setaffinity(0, sizeof sim.cpus, &sim.cpus);
     self = NULL;
