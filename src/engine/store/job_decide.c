@@ -1,18 +1,28 @@
 /* Who does what in the next round, and what to do now.  See job_decide.h. */
 #include "engine/store/job_decide.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 
 /* ---- assigning --------------------------------------------------------------------------------------------------- */
 
+/* A member's place in the trailer. */
+typedef struct job_named {
+    uint64_t worker;
+    int32_t place;
+} job_named;
+
 typedef struct assigning {
     job_trailer *out;
     const job_tree *tree;
     int64_t slices, slots; /* of all that may map */
     int64_t *held;         /* slices of each member */
+    int64_t *last;         /* of these the last, -1 for none; while slices are given back */
+    job_named *named;      /* the members by the worker's number */
     int64_t free;          /* slices of nobody */
+    int64_t empty;         /* members without slices that are due some */
 } assigning;
 
 static bool may(const job_member *member, unsigned role)
@@ -27,12 +37,32 @@ static int64_t slices_due(const assigning *all, int64_t member)
     return may(m, SHOAL_ROLE_MAP) ? (all->slices * (int64_t)m->slots + all->slots - 1) / all->slots : 0;
 }
 
-static int32_t find_member(const job_trailer *trailer, uint64_t worker)
+static int by_worker(const void *a, const void *b)
 {
-    for (int64_t i = 0; i < trailer->members; i++)
-        if (trailer->member[i].worker == worker)
-            return (int32_t)i;
-    return -1;
+    const job_named *one = a, *other = b;
+    if (one->worker != other->worker)
+        return one->worker < other->worker ? -1 : 1;
+    return one->place - other->place;
+}
+
+static void name_members(assigning *all)
+{
+    for (int64_t m = 0; m < all->out->members; m++)
+        all->named[m] = (job_named){all->out->member[m].worker, (int32_t)m};
+    qsort(all->named, (size_t)all->out->members, sizeof *all->named, by_worker);
+}
+
+static int32_t find_member(const assigning *all, uint64_t worker)
+{
+    int64_t low = 0, high = all->out->members;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (all->named[middle].worker < worker)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < all->out->members && all->named[low].worker == worker ? all->named[low].place : -1;
 }
 
 static bool is_mapper(const job_trailer *trailer, int32_t member)
@@ -45,9 +75,9 @@ static void keep_holders(assigning *all, const job_trailer *before, const uint64
 {
     for (int64_t s = 0; s < all->slices; s++) {
         int32_t told = s < before->pieces ? before->holder[s] : -1;
-        int32_t holder = told >= 0 ? find_member(all->out, before->member[told].worker) : -1;
+        int32_t holder = told >= 0 ? find_member(all, before->member[told].worker) : -1;
         if (!is_mapper(all->out, holder))
-            holder = find_member(all->out, maker[s]);
+            holder = find_member(all, maker[s]);
         if (!is_mapper(all->out, holder))
             holder = -1;
         all->out->holder[s] = holder;
@@ -56,36 +86,31 @@ static void keep_holders(assigning *all, const job_trailer *before, const uint64
     }
 }
 
-/* Takes the last slice from a member. */
-static void free_last(assigning *all, int64_t member)
+static bool is_empty(const assigning *all, int64_t member)
 {
-    for (int64_t s = all->slices; s-- > 0;)
-        if (all->out->holder[s] == member) {
-            all->out->holder[s] = -1;
-            all->held[member]--;
-            all->free++;
-            return;
-        }
-}
-
-static int64_t count_empty(const assigning *all)
-{
-    int64_t empty = 0;
-    for (int64_t m = 0; m < all->out->members; m++)
-        empty += all->held[m] == 0 && slices_due(all, m) > 0;
-    return empty;
+    return all->held[member] == 0 && slices_due(all, member) > 0;
 }
 
 /* A worker with more than its share gives up one slice per round, since its rows have to be loaded elsewhere; and so
  * does one with several while others have none. */
 static void give_back(assigning *all)
 {
+    memset(all->last, -1, (size_t)all->out->members * sizeof *all->last);
     for (int64_t s = 0; s < all->slices; s++)
-        all->free += all->out->holder[s] < 0;
+        if (all->out->holder[s] < 0)
+            all->free++;
+        else
+            all->last[all->out->holder[s]] = s;
+    for (int64_t m = 0; m < all->out->members; m++)
+        all->empty += is_empty(all, m);
     for (int64_t m = 0; m < all->out->members; m++) {
         bool over = all->held[m] > slices_due(all, m);
-        if (over || (all->held[m] > 1 && all->free < count_empty(all)))
-            free_last(all, m);
+        if (all->last[m] < 0 || !(over || (all->held[m] > 1 && all->free < all->empty)))
+            continue;
+        all->out->holder[all->last[m]] = -1;
+        all->held[m]--;
+        all->free++;
+        all->empty += is_empty(all, m);
     }
 }
 
@@ -95,7 +120,7 @@ static int32_t choose_taker(const assigning *all, int64_t slice)
 {
     int32_t neighbour = slice > 0 ? all->out->holder[slice - 1] : -1, best = -1;
     double most = 0;
-    if (neighbour >= 0 && all->held[neighbour] < slices_due(all, neighbour) && all->free > count_empty(all))
+    if (neighbour >= 0 && all->held[neighbour] < slices_due(all, neighbour) && all->free > all->empty)
         return neighbour;
     for (int64_t m = 0; m < all->out->members; m++) {
         if (!may(&all->out->member[m], SHOAL_ROLE_MAP))
@@ -117,6 +142,7 @@ static void hand_out(assigning *all)
         int32_t taker = choose_taker(all, s);
         all->out->holder[s] = taker;
         if (taker >= 0) {
+            all->empty -= is_empty(all, taker);
             all->held[taker]++;
             all->free--;
         }
@@ -147,10 +173,15 @@ int job_assign(job_trailer *out, const job_trailer *before, const uint64_t *make
     assigning all = {.out = out, .tree = tree, .slices = tree->count[0]};
     int status = base_alloc(&all.held, (size_t)out->members + 1, sizeof *all.held, "members");
     if (status == SHOAL_OK)
+        status = base_alloc(&all.last, (size_t)out->members + 1, sizeof *all.last, "members");
+    if (status == SHOAL_OK)
+        status = base_alloc(&all.named, (size_t)out->members + 1, sizeof *all.named, "members");
+    if (status == SHOAL_OK)
         status = base_alloc(&out->holder, (size_t)tree->pieces, sizeof *out->holder, "the pieces of a job");
     if (status < 0)
         goto done;
     out->pieces = tree->pieces;
+    name_members(&all);
     for (int64_t m = 0; m < out->members; m++)
         all.slots += may(&out->member[m], SHOAL_ROLE_MAP) ? out->member[m].slots : 0;
     keep_holders(&all, before, maker);
@@ -159,6 +190,8 @@ int job_assign(job_trailer *out, const job_trailer *before, const uint64_t *make
     assign_groups(&all);
 done:
     base_free(&all.held);
+    base_free(&all.last);
+    base_free(&all.named);
     return status;
 }
 

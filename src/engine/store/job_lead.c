@@ -47,14 +47,9 @@ int job_lead_prepare(job_run *run)
 /* Whether every worker that mapped something was in the last listing of workers. */
 static bool knows_makers(const job_run *run)
 {
-    for (int64_t s = 0; s < run->spec->slices; s++) {
-        uint64_t maker = run->maker[s];
-        int64_t i = 0;
-        while (i < run->members.peers && run->members.peer[i].worker != maker)
-            i++;
-        if (maker && i == run->members.peers)
+    for (int64_t s = 0; s < run->spec->slices; s++)
+        if (run->maker[s] && !job_members_find(&run->members, run->maker[s]))
             return false;
-    }
     return true;
 }
 

@@ -13,16 +13,29 @@ void job_members_release(job_members *members)
     *members = (job_members){0};
 }
 
-static job_peer *find_peer(const job_members *members, uint64_t worker)
+/* Where the peer is, or would be: they lie in the order of their numbers, in which a listing brings them. */
+static int64_t place_of(const job_members *members, uint64_t worker)
 {
-    for (int64_t i = 0; i < members->peers; i++)
-        if (members->peer[i].worker == worker)
-            return &members->peer[i];
-    return NULL;
+    int64_t low = 0, high = members->peers;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (members->peer[middle].worker < worker)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+job_peer *job_members_find(const job_members *members, uint64_t worker)
+{
+    int64_t place = place_of(members, worker);
+    return place < members->peers && members->peer[place].worker == worker ? &members->peer[place] : NULL;
 }
 
 static int add_peer(job_peer **out, job_members *members, uint64_t worker)
 {
+    int64_t place = place_of(members, worker);
     if (members->peers == members->room) {
         int64_t room = members->room ? 2 * members->room : 16;
         int status = base_grow(&members->peer, (size_t)members->peers, (size_t)room, sizeof *members->peer, "workers");
@@ -30,7 +43,8 @@ static int add_peer(job_peer **out, job_members *members, uint64_t worker)
             return status;
         members->room = room;
     }
-    *out = &members->peer[members->peers++];
+    *out = &members->peer[place];
+    memmove(*out + 1, *out, (size_t)(members->peers++ - place) * sizeof **out);
     **out = (job_peer){.worker = worker};
     return SHOAL_OK;
 }
@@ -40,7 +54,7 @@ enum { PEERS_MOST = 1 << 15 };
 
 static int note_member(job_members *members, uint64_t worker, const shoal_etag *etag, int64_t now)
 {
-    job_peer *peer = find_peer(members, worker);
+    job_peer *peer = job_members_find(members, worker);
     if (!peer && members->peers == PEERS_MOST)
         return SHOAL_OK;
     int status = peer ? SHOAL_OK : add_peer(&peer, members, worker);
@@ -90,7 +104,7 @@ int job_members_list(job_members *members, shoal_store *store, const char *id, i
 
 bool job_members_alive(const job_members *members, uint64_t worker, double lease)
 {
-    const job_peer *peer = find_peer(members, worker);
+    const job_peer *peer = job_members_find(members, worker);
     return peer && members->listed_at <= base_time_after(peer->changed, lease);
 }
 

@@ -54,7 +54,7 @@ typedef struct job_peer {
 } job_peer;
 
 typedef struct job_members {
-    job_peer *peer;
+    job_peer *peer; /* by number */
     int64_t peers, room;
     int64_t listed_at; /* when the last listing was requested; 0 for never */
 } job_members;
@@ -62,6 +62,8 @@ typedef struct job_members {
 void job_members_release(job_members *members);
 /* Lists the records. */
 int job_members_list(job_members *members, shoal_store *store, const char *id, int64_t deadline);
+/* NULL when no record of it was listed. */
+job_peer *job_members_find(const job_members *members, uint64_t worker);
 bool job_members_alive(const job_members *members, uint64_t worker, double lease);
 struct job_run;
 /* The live members for a trailer; reads the records of new ones. */
