@@ -242,7 +242,7 @@ static int64_t runs_at(const base_thread *thread)
     return time == INT64_MAX || time >= paused ? time : paused;
 }
 
-/* ---- who can run: a tree of counts, so that the n-th of them is found in a few steps -----------------------------  */
+/* ---- who can run: a tree of counts, so that the n-th of them is found in a few steps ----------------------------- */
 
 static void count_able(int place, int more)
 {
