@@ -19,7 +19,7 @@ foreach(name png16 jpeg z jansson sqlite3 crypto)
     list(APPEND portable_libraries ${portable_${name}})
 endforeach()
 
-set(cloud "/src/(store/(azure/|s3/|http|xml|store_parallel)|launch/cloud/)[a-z0-9_]*\\.c\\.o$")
+set(cloud "/src/(store/(azure/|s3/|http|xml|store_parallel)|launch/cloud/(ec2|notice))[a-z0-9_]*\\.c\\.o$")
 set(codecs "/(src/data/codec/data_|src/portable/no_)(xz|bzip2|zstd)\\.c\\.o$")
 set(hdf5 "/src/(data/format/hdf5/[a-z0-9_]*|portable/no_hdf5)\\.c\\.o$")
 set(objects "$<FILTER:$<TARGET_OBJECTS:shoal_objects>,EXCLUDE,${cloud}|${codecs}|${hdf5}>" $<TARGET_OBJECTS:shoal>

@@ -22,6 +22,7 @@ static const struct section {
     {"Search hyper-parameters", {"sweep"}},
     {"Data files", {"data"}},
     {"Workers and jobs", {"job", "worker", "check", "agent"}},
+    {"Rented machines", {"cluster"}},
     {"Stores: folders, Azure, S3", {"store"}},
     {"Estimate run time and cost", {"plan", "calibrate"}},
     {"Help", {"help", "man", "completion"}},

@@ -43,6 +43,8 @@ const cli_verb *const *cli_verbs(void)
         if (cli_plan_verb(*face))
             list[count++] = cli_plan_verb(*face);
     list[count++] = cli_plan_run();
+    for (const cli_verb *const *verb = cli_cluster_verbs; *verb; verb++)
+        list[count++] = *verb;
     memcpy(list + count, other_verbs, sizeof other_verbs);
     return list;
 }

@@ -129,7 +129,7 @@ const cli_note cli_variables[] = {
     {"AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN",
      "Credentials for az:// stores."},
     {"AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL",
-     "Credentials and address for s3:// stores."},
+     "Credentials and address for s3:// stores and aws: machines."},
     {"SHOAL_STORE", "The store of jobs if --store is not given."},
     {"SHOAL_SSH", "The command that --workers ssh: runs if --ssh is not given (default: ssh)."},
     {"SHOAL_MPI_PLUGIN", "The libshoal-mpi.so to load (default: the one for the MPI that started the program)."},

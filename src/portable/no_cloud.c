@@ -2,6 +2,7 @@
  * cannot count on.  Its workers still reach any store through the program that started them. */
 #include <string.h>
 
+#include "launch/cloud/cloud.h"
 #include "launch/cloud/notice.h"
 #include "store/store_internal.h"
 
@@ -50,3 +51,17 @@ void cloud_notice_stop(cloud_notice **self)
 {
     *self = NULL;
 }
+
+static int refuse_place(cloud *self)
+{
+    return shoal_fail(SHOAL_USAGE,
+                      "%s: this is the portable build of shoal, which rents no machines: use the usual build",
+                      self->provider->scheme);
+}
+
+static void close_nothing(cloud *self)
+{
+    (void)self;
+}
+
+const cloud_provider cloud_ec2 = {.scheme = "aws", .size = sizeof(cloud), .open = refuse_place, .close = close_nothing};
