@@ -1,13 +1,16 @@
 /* shoal data verify: packed images beside their manifest. */
 #include "cli.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <shoal/engine.h>
 
 #include "base/text.h"
 #include "learn/pack/pack_verify.h"
+#include "run/request.h"
 
 static const double patience = 60; /* seconds that a store may be out of reach */
 
@@ -82,6 +85,20 @@ static int tell(const char *place, const pack_verifier *verifier, json_t *wrong,
     return SHOAL_OK;
 }
 
+/* What is in a store is found by its manifest alone. */
+static int check_folder(const char *place)
+{
+    struct stat about;
+    if (run_is_in_store(place))
+        return SHOAL_OK;
+    if (stat(place, &about) < 0)
+        return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", place);
+    return S_ISDIR(about.st_mode)
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_USAGE,
+                            "%s: is not a folder; name the one that data pack wrote to, with its manifest.json", place);
+}
+
 static int run_data_verify(void *from_main, const char *const *word, int words)
 {
     const settings *settings = from_main;
@@ -92,6 +109,8 @@ static int run_data_verify(void *from_main, const char *const *word, int words)
     (void)words;
     cli_watch_start(&watch, settings->print.quiet);
     int status = wrong ? SHOAL_OK : shoal_fail(SHOAL_MEMORY, "out of memory for a list of shards");
+    if (status == SHOAL_OK)
+        status = check_folder(word[0]);
     if (status == SHOAL_OK)
         status = shoal_blobs_open(&blobs, word[0], false, patience);
     if (status == SHOAL_OK)

@@ -20,8 +20,8 @@
 
 /* In the order they are asked: what the address or the options say, then magic numbers, then what looks like text. */
 static const struct data_format *const formats[] = {
-    &data_generated, &data_raw,  &data_tfrecord_format, &data_npy,      &data_npz, &data_idx, &data_hdf5,
-    &data_matlab,    &data_vecs, &data_foreign_format,  &data_svmlight, &data_text};
+    &data_generated, &data_tfrecord_folder, &data_raw,  &data_tfrecord_format, &data_npy,      &data_npz, &data_idx,
+    &data_hdf5,      &data_matlab,          &data_vecs, &data_foreign_format,  &data_svmlight, &data_text};
 
 const struct data_format *data_format_find(const data_hint *hint)
 {
@@ -49,7 +49,7 @@ static int check_options_fit(const shoal_data *data, const shoal_data_options *o
         data->format != &data_foreign_format)
         return shoal_fail(SHOAL_USAGE, "%s: --header is for text files, and this is %s", data->path,
                           data->format->name);
-    if (options->skip_broken && data->format != &data_tfrecord_format)
+    if (options->skip_broken && data->format != &data_tfrecord_format && data->format != &data_tfrecord_folder)
         return shoal_fail(SHOAL_USAGE, "%s: --skip-broken is for TFRecord, and this is %s", data->path,
                           data->format->name);
     return SHOAL_OK;

@@ -233,8 +233,8 @@ struct data_format {
 };
 extern const struct data_format data_text_lines; /* which data_open_lines takes for data_text */
 extern const struct data_format data_generated, data_raw, data_npy, data_idx, data_text, data_memory, data_described;
-extern const struct data_format data_tfrecord_format, data_svmlight, data_hdf5, data_npz, data_vecs, data_matlab,
-    data_foreign_format;
+extern const struct data_format data_tfrecord_format, data_tfrecord_folder, data_svmlight, data_hdf5, data_npz,
+    data_vecs, data_matlab, data_foreign_format;
 /* The first format in the list that says it is meant; NULL if none does. */
 const struct data_format *data_format_find(const data_hint *hint);
 /* The format of that name; data_memory when there is none. */

@@ -76,6 +76,8 @@ static int list_files(data_image_list *list, const char *const *path, int count)
     int status = SHOAL_OK;
     for (int i = 0; i < count && status == SHOAL_OK; i++) {
         char *real = realpath(path[i], NULL);
+        if (!path[i][0])
+            return shoal_fail(SHOAL_USAGE, "the name of an image or of a folder is empty");
         if (!real)
             return shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't read", path[i]);
         status = data_image_list_add(list, real);
@@ -427,6 +429,33 @@ static int check_target(const char *to, bool replaces)
                                    to);
 }
 
+/* Shards that lie among images would be packed with them, or read for them: OUT may be neither the folder that all
+ * images have in common nor one below it that has images. */
+static int check_apart(const images *of, const char *to)
+{
+    size_t root = strlen(of->root), below = 0;
+    char *real = run_is_in_store(to) ? strdup(to) : realpath(to, NULL);
+    bool among = false;
+    if (!real) /* a folder that is not there yet */
+        return SHOAL_OK;
+    while (root > 0 && of->root[root - 1] == '/')
+        root--;
+    if (strncmp(real, of->root, root) == 0 && (real[root] == '/' || real[root] == '\0')) {
+        const char *folder = real + root + (real[root] == '/');
+        below = strlen(folder);
+        while (below > 0 && folder[below - 1] == '/')
+            below--;
+        for (int64_t i = 0; i < of->count && !among; i++)
+            among = below == 0 || (strncmp(of->image[i].name, folder, below) == 0 && of->image[i].name[below] == '/');
+    }
+    free(real);
+    return among ? shoal_fail(SHOAL_USAGE,
+                              "%s: shards would lie among the images that they are made of; choose a folder "
+                              "of their own",
+                              to)
+                 : SHOAL_OK;
+}
+
 /* A picture may lie beside the shards, so that their folder must be there before its path is checked. */
 static int make_folder_of(const char *picture, const char *to)
 {
@@ -465,8 +494,12 @@ int run_pack_begin(run_pack *out, shoal_request *request, const char *const *pat
     int status = SHOAL_OK;
     if (settings->resume && run_on_workers(&request->workers))
         status = shoal_fail(SHOAL_USAGE, "--resume is not for workers: `shoal job resume` goes on with their job");
+    if (status == SHOAL_OK && !to[0])
+        status = shoal_fail(SHOAL_USAGE, "OUT is empty: name a folder, or a place in a store");
     if (status == SHOAL_OK)
         status = list_images(&all, path, count, config->skip_broken);
+    if (status == SHOAL_OK)
+        status = check_apart(&all, to);
     if (status == SHOAL_OK)
         status = check_target(to, settings->force || settings->resume);
     if (status == SHOAL_OK)

@@ -118,6 +118,8 @@ static void test_open(void **state)
     fail_each_allocation(open_and_read, &(struct open_case){file_path("a.idx"), {.columns = 2, .type = ">f2"}});
     write_blob("table.tfrec", FRAMES(EXAMPLE(entry_of("a", FLOATS(1, 2)), entry_of("c", bytes_list(BLOB("x")))),
                                      EXAMPLE(entry_of("b", INTEGERS(1)), entry_of("c", bytes_list(BLOB("y"))))));
+    write_blob("cut.tfrec", BLOB("\1\2\3"));
+    fail_each_allocation(open_and_read, &(struct open_case){test_folder, {.drop_columns = "c", .skip_broken = true}});
     write_blob("images.tfrec",
                FRAMES(EXAMPLE(entry_of("image", bytes_list(BLOB("\1\2"))), entry_of("class", INTEGERS(3)),
                               entry_of("size", INTEGERS(1, 2)), entry_of("label", bytes_list(BLOB("x"))))));

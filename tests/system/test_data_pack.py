@@ -445,6 +445,10 @@ def wrong_input_is_told():
         ([trees, "dir:st/x", "out"], 2, "images come from folders and files, or from one place in a store"),
         ([trees, "rows.npy"], 1, "rows.npy: can't make the folder"),
         ([trees], 2, "data pack needs"),
+        ([trees, trees], 2, "trees: shards would lie among the images that they are made of"),
+        ([".", f"{trees}/ash/"], 2, "ash/: shards would lie among the images"),
+        ([trees, ""], 2, "OUT is empty"),
+        (["", "out"], 2, "the name of an image or of a folder is empty"),
     ):
         pack(*words, code=code, says=[says])
     pack(trees, "out", "--size", "16x16")
@@ -645,6 +649,9 @@ def shards_are_compared_with_their_manifest():
             assert beside.read_bytes() == before and run("data", "verify", folder).returncode == 0
     assert run("store", "put", "-r", "whole", "dir:st/there/", "--create").returncode == 0
     assert run("data", "verify", "dir:st/there/whole").returncode == 0
+    for place, code, says in (("absent", 1, "absent: can't read"), (shards[0], 2, "tfrec: is not a folder")):
+        done = run("data", "verify", place)
+        assert done.returncode == code and says in done.stderr, done
     forged = {"shards": [{"name": "../trees/ash/000.jpg", "bytes": 1, "written": 1, "sha256": 64 * "a"}]}
     for text, says in ((None, "there is no manifest.json"), ("{}", "manifest.json is none of packed images"),
                        (json.dumps({"shards": [{"name": "x"}]}), "shard 1 lacks its name, size or SHA-256"),

@@ -181,6 +181,7 @@ def what_pack_writes():
     pathlib.Path("all.tfrec").write_bytes(b"".join(shard.read_bytes() for shard in shards))
     array = np.load(next(path for path in pathlib.Path("array").glob("*.npy") if "classes" not in path.name))
     assert np.array_equal(convert("all.tfrec", "--drop-column", "label"), array)
+    assert np.array_equal(convert("packed", "--drop-column", "label"), array)
     # A learner gets the same rows from either, and the names of folders as classes.
     np.save("array.npy", array)
     for source in ("all.tfrec", "array.npy"):
@@ -197,6 +198,56 @@ def what_pack_writes():
     done = run("kmeans", "all.tfrec", "-k", 3, "--picture", "c.png", "--picture-scale", 1)
     assert done.returncode == 0 and b"left out 'label'" in done.stdout + done.stderr, done
     assert Image.open("c.png").mode == "RGB"  # 12x10x3 is no square: the file told
+
+
+def flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 255
+    path.write_bytes(data)
+
+
+@apart.test
+def a_folder_of_files_is_one_data_set():
+    """Files are read one by one: what is cut off in one takes nothing from the next, and each is named."""
+    rows = [record(x=[float(i), float(-i)]) for i in range(9)]
+    size = len(rows[0])
+    parts = {"a.tfrecord-00000": rows[:4], "b.tfrec": [], "c.tfrec": rows[4:6], "d/e.tfrec.gz": rows[6:]}
+    os.makedirs("many/d")
+    for name, part in parts.items():
+        data = b"".join(part)
+        pathlib.Path("many", name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    for name in ("a.idx", "b.tfrec.idx", "c.tfrec.tmp-7-ab", "x.npy", ".h.tfrec"):
+        pathlib.Path("many", name).write_bytes(b"not to be read")
+    expected = np.array([[i, -i] for i in range(9)], np.float32)
+    assert np.array_equal(convert("many"), expected)
+    assert "in 4 files" in info("many/")["detail"], info("many/")
+    np.save("many.npy", expected)
+    for more in ([], ["--workers", 2]):
+        for source in ("many", "many.npy"):
+            assert run("kmeans", source, "-k", 2, "--centres", f"{source}.c.npy", "--force", *more).returncode == 0
+        assert filecmp.cmp("many.c.npy", "many.npy.c.npy", shallow=False), more
+    flip(pathlib.Path("many/a.tfrecord-00000"), size + 14)
+    refused("many", f"many/a.tfrecord-00000: record 2, byte {size}: it is damaged")
+    os.truncate("many/c.tfrec", 2 * size - 5)
+    refused("many", f"many/c.tfrec: record 2, byte {size}: the file is cut off", "and the other files")
+    done = run("data", "convert", "many", "left.npy", "--skip-broken")
+    told = done.stderr.decode()
+    assert done.returncode == 0 and np.array_equal(np.load("left.npy"), np.delete(expected, [1, 5], 0)), done
+    assert told.startswith("shoal: many: 2 broken records were left out: many/a.tfrecord-00000: record 2, byte "), told
+    assert f"; many/c.tfrec: record 2, byte {size}: the file is cut off" in told, told
+    pathlib.Path("many/c.tfrec").write_bytes(record(x=1.0))
+    refused("many", 'many/c.tfrec: record 1, byte 0: "x" has 1 value, and in record 1 of a.tfrecord-00000 it has 2',
+            options=["--skip-broken"])
+    pathlib.Path("many/d/e.part").touch()
+    refused("many", "many/d: images are still being packed here, or that was cut off (e.part is there, and no")
+    pathlib.Path("many/d/manifest.json").touch()
+    refused("many", '"x" has 1 value', options=["--skip-broken"])
+    os.mkdir("none")
+    pathlib.Path("none/b.tfrec.idx").touch()
+    refused("none", "none: can't read: it is a folder, and no names in it have .tfrec in them")
+    pathlib.Path("none/b.tfrec").touch()
+    refused("none", "none: there is no record")
+    refused("many", "--rows, --cols and --type are for raw files", options=["--cols", 2, "--type", "f4"])
 
 
 @apart.test

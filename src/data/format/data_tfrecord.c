@@ -1,4 +1,4 @@
-/* TFRecord files of tf.train.Example: TensorFlow's shards of training data.
+/* TFRecord files of tf.train.Example: TensorFlow's shards of training data, one or a folder of them (tfrecord_files.c).
  *
  * A file is a run of frames (tfrecord.h), each with an Example (example_read.h).  Records that have an image become
  * its pixels and a label (tfrecord_images.c), all others rows of numbers (tfrecord_table.c).  Frames are found first,
@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -23,33 +23,22 @@ static bool recognise_tfrecord(const data_hint *hint)
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-int64_t tf_number(const tf_reader *reader, int64_t record)
-{
-    return 1 + (reader->numbers ? reader->numbers[record] : record);
-}
-
-void tf_place(char *out, size_t size, const tf_reader *reader, int64_t record)
-{
-    snprintf(out, size, "record %" PRId64 ", byte %zu%s", tf_number(reader, record), reader->records[record].offset,
-             reader->is_packed ? " of what was decompressed" : "");
-}
-
 int tf_fail(const tf_reader *reader, int64_t record, const char *format, ...)
 {
-    char place[100], text[400];
+    char place[TF_PLACE_ROOM], text[400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     tf_place(place, sizeof place, reader, record);
-    return shoal_fail(SHOAL_INVALID, "%s: %s: %s", reader->data->path, place, text);
+    return shoal_fail(SHOAL_INVALID, "%s: %s", place, text);
 }
 
 /* ---- what is left out -------------------------------------------------------------------------------------------- */
 
 enum { SKIPPED_TOLD = 3 };
 
-/* The last failure without the name of the file. */
+/* The last failure, without the name of the file where there is but one. */
 static const char *what_failed(const tf_reader *reader)
 {
     const char *sentence = shoal_error(), *path = reader->data->path;
@@ -66,17 +55,15 @@ static int fail_with(const char *hint)
     return shoal_fail(SHOAL_INVALID, "%s; %s", sentence, hint);
 }
 
-/* Notes that the record which has just failed is left out. */
-static int note_skipped(tf_reader *reader)
+/* Notes that what has just failed is left out: of a kind of which there have been `before`. */
+static int note_failure(char **told, int64_t before, const tf_reader *reader)
 {
     char *longer = NULL;
-    int status = SHOAL_OK;
-    if (reader->skipped++ >= SKIPPED_TOLD)
+    if (before >= SKIPPED_TOLD)
         return SHOAL_OK;
-    status =
-        base_format(&longer, "%s%s%s", reader->told ? reader->told : "", reader->told ? "; " : "", what_failed(reader));
-    base_free(&reader->told);
-    reader->told = longer;
+    int status = base_format(&longer, "%s%s%s", *told ? *told : "", *told ? "; " : "", what_failed(reader));
+    base_free(told);
+    *told = longer;
     return status;
 }
 
@@ -107,9 +94,10 @@ static int drop_damaged(tf_reader *reader)
 static int tell_skipped(tf_reader *reader)
 {
     shoal_data *data = reader->data;
-    const int64_t more = reader->skipped - SKIPPED_TOLD;
+    const int64_t more = (reader->skipped > SKIPPED_TOLD ? reader->skipped - SKIPPED_TOLD : 0) +
+                         (reader->losses > SKIPPED_TOLD ? reader->losses - SKIPPED_TOLD : 0);
     char rest[48] = "";
-    data->skipped = reader->skipped + (reader->lost != NULL);
+    data->skipped = reader->skipped + reader->losses;
     if (data->skipped == 0)
         return SHOAL_OK;
     if (more > 0)
@@ -142,40 +130,56 @@ static int add_record(tf_reader *reader, const data_tfrecord *record)
     return SHOAL_OK;
 }
 
-static int fail_frame(tf_reader *reader, const data_tfrecord *record, data_tfrecord_found found)
+static int fail_frame(tf_reader *reader, const tf_file *file, const data_tfrecord *record, data_tfrecord_found found)
 {
     char why[200];
     int status = add_record(reader, record);
     if (status < 0)
         return status;
-    data_tfrecord_explain(why, sizeof why, record, found, reader->content_size - record->offset);
+    data_tfrecord_explain(why, sizeof why, record, found, file->end - record->offset);
     return tf_fail(reader, reader->count - 1, "%s", why);
 }
 
-/* What stands behind a frame that can't be read on from is lost with it. */
-static int lose_rest(tf_reader *reader, const data_tfrecord *record, data_tfrecord_found found)
+/* What stands behind a frame that can't be read on from is lost with it, up to the end of its file. */
+static int lose_rest(tf_reader *reader, const tf_file *file, const data_tfrecord *record, data_tfrecord_found found)
 {
-    int status = fail_frame(reader, record, found);
-    if (status != SHOAL_INVALID || reader->count == 1)
+    int status = fail_frame(reader, file, record, found);
+    if (status != SHOAL_INVALID || (reader->files == 1 && reader->count == 1))
         return status;
     if (!reader->options->skip_broken)
-        return fail_with("--skip-broken reads the records before it");
+        return fail_with(reader->files == 1 ? "--skip-broken reads the records before it"
+                                            : "--skip-broken reads the records before it, and the other files");
     reader->count--;
-    return base_copy_text(&reader->lost, what_failed(reader));
+    return note_failure(&reader->lost, reader->losses++, reader);
+}
+
+static int find_in_file(tf_reader *reader, tf_file *file)
+{
+    data_tfrecord record = {0};
+    int status = SHOAL_OK;
+    file->before = reader->count;
+    while (status == SHOAL_OK && file->end > file->first) {
+        const data_tfrecord_found found =
+            data_tfrecord_next(&record, reader->content + file->first, file->end - file->first);
+        data_tfrecord placed = record;
+        placed.offset += file->first;
+        if (found == DATA_TFRECORD_END)
+            break;
+        if (found != DATA_TFRECORD_ONE)
+            return lose_rest(reader, file, &placed, found);
+        status = add_record(reader, &placed);
+    }
+    return status;
 }
 
 static int find_records(tf_reader *reader)
 {
-    data_tfrecord record = {0};
     int status = SHOAL_OK;
-    while (status == SHOAL_OK) {
-        const data_tfrecord_found found = data_tfrecord_next(&record, reader->content, reader->content_size);
-        if (found == DATA_TFRECORD_END)
-            break;
-        if (found != DATA_TFRECORD_ONE)
-            return lose_rest(reader, &record, found);
-        status = add_record(reader, &record);
-    }
+    for (int64_t i = 0; i < reader->files && status == SHOAL_OK; i++)
+        status = find_in_file(reader, &reader->file[i]);
+    if (status == SHOAL_OK && reader->count == 0)
+        status = shoal_fail(SHOAL_INVALID, "%s: there is no record%s%s", reader->data->path,
+                            reader->lost ? " that can be read: " : "", reader->lost ? reader->lost : "");
     return status;
 }
 
@@ -212,7 +216,7 @@ int tf_for_records(tf_reader *reader, base_task *task)
             status = tf_fail(reader, i, "the file changed while it was read");
         } else if (status == SHOAL_INVALID && reader->damaged[i] && reader->options->skip_broken) {
             drops = true;
-            status = note_skipped(reader);
+            status = note_failure(&reader->told, reader->skipped++, reader);
         } else if (status == SHOAL_INVALID && reader->damaged[i]) {
             status = fail_with("--skip-broken leaves such records out");
         }
@@ -261,23 +265,6 @@ int tf_finish_words(tf_reader *reader, data_words *words, int32_t *number)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Mapped until the rows are made, or read. */
-static int take_content(tf_reader *reader, data_buffer *loaded, data_source *source)
-{
-    shoal_data *data = reader->data;
-    int status = SHOAL_OK;
-    reader->is_packed = data_source_codec(source) != NULL;
-    if (source->mappable && data_source_map(&data->mapped, &data->mapped_file, source)) {
-        reader->content = base_mapped_bytes(data->mapped);
-        reader->content_size = source->file_size;
-    } else {
-        status = data_source_load(loaded, source, INT64_MAX);
-        reader->content = loaded->bytes;
-        reader->content_size = loaded->size;
-    }
-    return status;
-}
-
 static int make_rows(tf_reader *reader)
 {
     int status = tf_parse(reader, 0, 0);
@@ -316,15 +303,16 @@ static int take_rows(tf_reader *reader)
     return status == SHOAL_OK ? tell_skipped(reader) : status;
 }
 
-static int open_tfrecord(shoal_data *data, data_source *source, const shoal_data_options *options)
+/* Without a source: a folder. */
+static int open_records(shoal_data *data, data_source *source, const shoal_data_options *options)
 {
     tf_reader reader = {.data = data, .options = options};
     data_buffer loaded;
-    char *made = NULL;
+    char *made = NULL, in_files[40] = "";
     data_buffer_init(&loaded, data->path, options->memory);
     int status = base_pool_new(&reader.pool, base_cores());
     if (status == SHOAL_OK)
-        status = take_content(&reader, &loaded, source);
+        status = source ? tf_take_file(&reader, &loaded, source) : tf_take_folder(&reader, &loaded);
     if (status == SHOAL_OK)
         status = take_rows(&reader);
     for (int i = 0; reader.features && i < base_pool_threads(reader.pool); i++)
@@ -333,8 +321,10 @@ static int open_tfrecord(shoal_data *data, data_source *source, const shoal_data
     if (status == SHOAL_OK) {
         made = data->detail;
         data->detail = NULL;
-        status = base_format(&data->detail, "TFRecord, %s%s%s, %s", made, data_source_detail(source),
-                             reader.has_lists ? ", without the lists of SequenceExamples" : "", data_kept(data));
+        snprintf(in_files, sizeof in_files, " in %" PRId64 " file%s", reader.files, base_plural(reader.files));
+        status =
+            base_format(&data->detail, "TFRecord, %s%s%s, %s", made, source ? data_source_detail(source) : in_files,
+                        reader.has_lists ? ", without the lists of SequenceExamples" : "", data_kept(data));
     }
     base_free(&made);
     base_free(&reader.features);
@@ -344,10 +334,20 @@ static int open_tfrecord(shoal_data *data, data_source *source, const shoal_data
     base_free(&reader.told);
     base_free(&reader.lost);
     base_free(&reader.records);
+    tf_release_files(&reader);
     base_pool_free(&reader.pool);
     data_buffer_release(&loaded);
     return status;
 }
 
 const struct data_format data_tfrecord_format = {
-    .name = "tfrecord", .recognise = recognise_tfrecord, .open = open_tfrecord};
+    .name = "tfrecord", .recognise = recognise_tfrecord, .open = open_records};
+
+static bool recognise_folder(const data_hint *hint)
+{
+    struct stat about;
+    return !hint->head && strcmp(hint->path, "-") != 0 && stat(hint->path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+const struct data_format data_tfrecord_folder = {
+    .name = "tfrecord", .without_file = true, .recognise = recognise_folder, .open = open_records};

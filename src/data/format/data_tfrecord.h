@@ -1,4 +1,4 @@
-/* What the files that read TFRecords share: the records of a file, and going through them on all threads. */
+/* What the files that read TFRecords share: the records of all files, and going through them on all threads. */
 #ifndef DATA_TFRECORD_ROWS_H
 #define DATA_TFRECORD_ROWS_H
 
@@ -8,15 +8,23 @@
 #include "example_read.h"
 #include "tfrecord.h"
 
+/* A file, or one of a folder's. */
+typedef struct tf_file {
+    char *path;
+    size_t first, end; /* where it lies in the content */
+    bool is_packed;    /* bytes count in what was decompressed */
+    int64_t before;    /* records of the files before it */
+} tf_file;
+
 typedef struct tf_reader {
     shoal_data *data;
     const shoal_data_options *options;
     base_pool *pool;
-    const unsigned char *content;
-    size_t content_size;
-    bool is_packed;          /* bytes count in what was decompressed */
-    data_tfrecord *records;  /* all of the file that are not left out */
-    int64_t *numbers;        /* which of the file's each is, from 0; NULL while all are there */
+    const unsigned char *content; /* of all files, one after another */
+    tf_file *file;
+    int64_t files;
+    data_tfrecord *records;  /* all that are not left out; offsets are of the content */
+    int64_t *numbers;        /* which of all records each is, from 0; NULL while all are there */
     int64_t count, room;     /* of them */
     data_features *features; /* of one record, for each thread */
     bool has_lists;          /* some record is a SequenceExample */
@@ -24,17 +32,14 @@ typedef struct tf_reader {
     bool *damaged;           /* which of these may be left out */
     bool dropped;            /* some were, and nothing else is wrong: the rows are to be made again */
     int64_t skipped;         /* records that were left out */
-    char *told, *lost;       /* about the first of them, and about where the file can't be read on; or NULL */
+    int64_t losses;          /* files that can't be read on from somewhere */
+    char *told, *lost;       /* about the first of either; or NULL */
     base_task *task;         /* that is tried with each */
     void *rows;              /* what the task needs to know of the rows */
 } tf_reader;
 
 /* SHOAL_INVALID, naming the file, the record, counted from 0 here, and the byte where it begins. */
 int tf_fail(const tf_reader *reader, int64_t record, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Which record of the file it is, from 1. */
-int64_t tf_number(const tf_reader *reader, int64_t record);
-/* Where a record is, as tf_fail says it. */
-void tf_place(char *out, size_t size, const tf_reader *reader, int64_t record);
 /* Parses a record for this thread, into reader->features[thread]. */
 int tf_parse(tf_reader *reader, int64_t record, int thread);
 /* Passes on the status of what can only fail because the record itself is damaged: such a one may be left out. */
@@ -48,6 +53,20 @@ int tf_for_records(tf_reader *reader, base_task *task);
 int tf_add_word(const tf_reader *reader, data_words *words, int32_t *number, int64_t record, const unsigned char *text,
                 size_t size);
 int tf_finish_words(tf_reader *reader, data_words *words, int32_t *number);
+
+/* ---- tfrecord_files.c -------------------------------------------------------------------------------------------- */
+
+int tf_take_file(tf_reader *reader, data_buffer *loaded, data_source *source);
+/* All shards in the folder that data->path names, and in those below, by their names. */
+int tf_take_folder(tf_reader *reader, data_buffer *loaded);
+void tf_release_files(tf_reader *reader);
+
+/* Where a record is, as tf_fail says it: "a.tfrec: record 2, byte 145". */
+enum { TF_PLACE_ROOM = 512 };
+void tf_place(char *out, size_t size, const tf_reader *reader, int64_t record);
+/* The same of another record that a message compares with: "record 1", or of several files "record 1 of a.tfrec". */
+enum { TF_OTHER_ROOM = 200 };
+void tf_other(char out[TF_OTHER_ROOM], const tf_reader *reader, int64_t record);
 
 /* ---- tfrecord_images.c ------------------------------------------------------------------------------------------- */
 

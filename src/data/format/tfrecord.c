@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/crc.h"
+#include "base/text.h"
 
 uint32_t data_tfrecord_check(const void *bytes, size_t size)
 {
@@ -29,6 +30,12 @@ static uint32_t load_check(const unsigned char *bytes)
     uint32_t check;
     memcpy(&check, bytes, sizeof check);
     return le32toh(check);
+}
+
+bool data_tfrecord_is_shard(const char *name)
+{
+    return strstr(name, ".tfrec") && !base_text_ends(name, ".idx") && !base_text_ends(name, ".part") &&
+           !strstr(name, ".tmp-");
 }
 
 bool data_tfrecord_starts(const void *head, size_t size)

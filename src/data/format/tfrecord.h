@@ -20,6 +20,10 @@ uint32_t data_tfrecord_check(const void *bytes, size_t size);
 /* Adds one record with its frame to what is written. */
 void data_tfrecord_write(base_writer *out, const void *bytes, size_t size);
 
+/* Whether a file of that name should hold records, in a folder of many files: "flowers00-230.tfrec",
+ * "train.tfrecord-00000-of-00016"; not the index beside it, nor what is being written. */
+bool data_tfrecord_is_shard(const char *name);
+
 /* Whether bytes begin with a record: its length has the checksum that follows it. */
 bool data_tfrecord_starts(const void *head, size_t size);
 

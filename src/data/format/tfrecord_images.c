@@ -131,20 +131,13 @@ static int take_raw_size(tf_reader *reader, image_record *self, int64_t record, 
                    self->image_size, shape[0], shape[1]);
 }
 
-static void place_image(char *out, size_t size, const tf_reader *reader, int64_t record)
-{
-    char place[100];
-    tf_place(place, sizeof place, reader, record);
-    snprintf(out, size, "%s: %s", reader->data->path, place);
-}
-
 static int take_size(tf_reader *reader, image_record *self, int64_t record, const data_features *features)
 {
     data_image header;
     char path[600];
     if (data_image_kind_of(self->image, self->image_size) == DATA_IMAGE_OTHER)
         return take_raw_size(reader, self, record, features);
-    place_image(path, sizeof path, reader, record);
+    tf_place(path, sizeof path, reader, record);
     int status = data_image_read_memory(&header, self->image, self->image_size, path, DATA_IMAGE_HEADER);
     if (status < 0)
         return tf_damaged(reader, record, status);
@@ -186,14 +179,17 @@ static int look_at_record(void *context, int64_t record, int thread)
     const images *self = reader->rows;
     const data_features *features = &reader->features[thread];
     image_record *out = &self->record[record];
+    char first[TF_OTHER_ROOM];
     int status = tf_parse(reader, record, thread);
     if (status < 0)
         return status;
     const data_feature *image = find_image_again(self, features);
-    if (!image)
-        return tf_fail(reader, record, "it has no image: \"%.*s\" is not there, as it is in record %" PRId64,
+    if (!image) {
+        tf_other(first, reader, 0);
+        return tf_fail(reader, record, "it has no image: \"%.*s\" is not there, as it is in %s",
                        (int)(self->image_bytes < DATA_SHOWN_BYTES ? self->image_bytes : DATA_SHOWN_BYTES), self->image,
-                       tf_number(reader, 0));
+                       first);
+    }
     *out = (image_record){0};
     data_feature_bytes(&out->image, &out->image_size, image);
     status = take_size(reader, out, record, features);
@@ -214,11 +210,14 @@ static int look_at_all(tf_reader *reader, images *self)
         status = tf_for_records(reader, look_at_record);
     for (int64_t i = 0; i < reader->count && status == SHOAL_OK; i++) {
         const image_record *here = &self->record[i], *one = &self->record[0];
-        if (here->height != one->height || here->width != one->width)
+        if (here->height != one->height || here->width != one->width) {
+            char other[TF_OTHER_ROOM];
+            tf_other(other, reader, 0);
             status = tf_fail(reader, i,
-                             "its image has %" PRId32 " x %" PRId32 " pixels, and that of record %" PRId64
-                             " has %" PRId32 " x %" PRId32 "; rows of one length need images of one size",
-                             here->height, here->width, tf_number(reader, 0), one->height, one->width);
+                             "its image has %" PRId32 " x %" PRId32 " pixels, and that of %s has %" PRId32 " x %" PRId32
+                             "; rows of one length need images of one size",
+                             here->height, here->width, other, one->height, one->width);
+        }
     }
     self->height = self->record ? self->record[0].height : 0;
     self->width = self->record ? self->record[0].width : 0;
@@ -361,7 +360,7 @@ static int decode_record(void *context, int64_t record, int thread)
     int status = SHOAL_OK;
     (void)thread;
     if (!from->raw) {
-        place_image(path, sizeof path, reader, record);
+        tf_place(path, sizeof path, reader, record);
         status = data_image_read_memory(&image, from->image, from->image_size, path, DATA_IMAGE_COLOUR);
         tf_damaged(reader, record, status);
         if (status == SHOAL_OK)
@@ -404,7 +403,7 @@ static int find_channels(tf_reader *reader, images *self)
     self->channels = first->raw;
     if (first->raw)
         return SHOAL_OK;
-    place_image(path, sizeof path, reader, 0);
+    tf_place(path, sizeof path, reader, 0);
     int status = data_image_read_memory(&image, first->image, first->image_size, path, DATA_IMAGE_COLOUR);
     self->channels = 1;
     if (status == SHOAL_OK) {

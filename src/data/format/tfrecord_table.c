@@ -98,14 +98,17 @@ static int note_values(const table *self, table_feature *known, const data_featu
         known->record = record;
         return SHOAL_OK;
     }
-    if ((known->kind == DATA_FEATURE_BYTES) != (of->kind == DATA_FEATURE_BYTES))
-        return tf_fail(self->reader, record, "\"%s\" is %s, and in record %" PRId64 " it is %s", name, kinds[of->kind],
-                       tf_number(self->reader, known->record), kinds[known->kind]);
-    if (of->kind != DATA_FEATURE_BYTES && of->count != known->width)
-        return tf_fail(self->reader, record,
-                       "\"%s\" has %" PRId64 " value%s, and in record %" PRId64 " it has %" PRId64
-                       "; only lists of one length become columns",
-                       name, of->count, base_plural(of->count), tf_number(self->reader, known->record), known->width);
+    const bool other_kind = (known->kind == DATA_FEATURE_BYTES) != (of->kind == DATA_FEATURE_BYTES);
+    if (other_kind || (of->kind != DATA_FEATURE_BYTES && of->count != known->width)) {
+        char other[TF_OTHER_ROOM];
+        tf_other(other, self->reader, known->record);
+        return other_kind ? tf_fail(self->reader, record, "\"%s\" is %s, and in %s it is %s", name, kinds[of->kind],
+                                    other, kinds[known->kind])
+                          : tf_fail(self->reader, record,
+                                    "\"%s\" has %" PRId64 " value%s, and in %s it has %" PRId64
+                                    "; only lists of one length become columns",
+                                    name, of->count, base_plural(of->count), other, known->width);
+    }
     known->is_mixed |= of->kind != known->kind;
     return SHOAL_OK;
 }

@@ -22,12 +22,6 @@ static const double patience = 60; /* seconds that a store may be out of reach *
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* "flowers00-230.tfrec", "train.tfrecord-00000-of-00016"; not the index beside it. */
-static bool is_shard(const char *name)
-{
-    return strstr(name, ".tfrec") && !base_text_ends(name, ".idx");
-}
-
 static const char *last_segment(const char *key)
 {
     const char *slash = strrchr(key, '/');
@@ -37,7 +31,7 @@ static const char *last_segment(const char *key)
 static bool is_wanted_key(const char *key, speed_kind kind)
 {
     const char *name = last_segment(key);
-    return name[0] != '.' && (kind == SPEED_IMAGES ? data_image_is_picture(name) : is_shard(name));
+    return name[0] != '.' && (kind == SPEED_IMAGES ? data_image_is_picture(name) : data_tfrecord_is_shard(name));
 }
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
@@ -94,7 +88,8 @@ static int list_store(speed_list *out, const store_place *place, speed_kind kind
 static int list_folder(speed_list *out, const char *folder, speed_kind kind)
 {
     data_image_list found = {0};
-    int status = data_image_list_folder(&found, folder, kind == SPEED_IMAGES ? data_image_is_picture : is_shard);
+    int status =
+        data_image_list_folder(&found, folder, kind == SPEED_IMAGES ? data_image_is_picture : data_tfrecord_is_shard);
     if (status < 0)
         data_image_list_release(&found);
     else
@@ -182,7 +177,7 @@ static int find_kind_of_file(speed_kind *out, const char *path)
     if (size == 0)
         return shoal_fail(SHOAL_INVALID, "%s: is empty", path);
     return shoal_fail(SHOAL_INVALID, "%s: is neither an image nor TFRecords%s", path,
-                      is_shard(path) ? ": its first bytes are no length with its checksum" : "");
+                      data_tfrecord_is_shard(path) ? ": its first bytes are no length with its checksum" : "");
 }
 
 static int add_named(speed_sources *out, const char *path, int most)
