@@ -324,6 +324,9 @@ def bad_input_is_named():
     refused("rows without weight", "has weight: ask for more with --init-size", x, "-k", 2, "--batch", 2, "--weights",
             "w.npy", "--init-size", 2)
     told = shoal("kmeans", x, "-k", 3, "--batch", 1000).stdout
+    for batch, says in ((7, "of 7 rows, and of 4 at the end of each pass\n"), (20, "of 20 rows\n")):
+        summary = shoal("kmeans", x, "-k", 3, "--batch", batch, "--max-no-improvement", 0).stdout
+        check(f"batches of {batch}", says in summary, summary)
     check("more than there are", "of all 60 rows, since --batch 1000 is more than there are" in told, told)
 
 

@@ -355,10 +355,11 @@ static int tell_kmeans(shoal_result *facts, const learn_ended *ended)
     return SHOAL_OK;
 }
 
-/* "batches    85 of 1,024 rows" */
+/* "batches    85 of 1024 rows, and of 608 at the end of each pass" */
 static void summarise_batches(learn_lines *lines, const learn_ended *ended)
 {
     const shoal_kmeans_config *config = ended->config;
+    const int64_t left = config->batch > 0 ? ended->rows.rows % config->batch : 0;
     const double batches = shoal_result_number(ended->result, "batches");
     learn_say(lines, "batches", "%.0f of ", batches);
     if (config->batch > ended->rows.rows)
@@ -366,6 +367,8 @@ static void summarise_batches(learn_lines *lines, const learn_ended *ended)
                        ended->rows.rows, base_plural(ended->rows.rows), config->batch);
     else
         learn_say_more(lines, "%" PRId64 " row%s", config->batch, base_plural(config->batch));
+    if (left > 0 && batches > (double)(ended->rows.rows / config->batch) && config->batch < ended->rows.rows)
+        learn_say_more(lines, ", and of %" PRId64 " at the end of each pass", left);
 }
 
 static void summarise_kmeans(learn_lines *lines, const learn_ended *ended)
