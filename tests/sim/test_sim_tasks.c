@@ -51,6 +51,9 @@ enum { SEEDS = 40 * STORIES, TWICE = 6, SECONDS_A_SEED = 120 };
 #endif
 static const unsigned char key[SHOAL_TASK_KEY_BYTES] = {7};
 
+/* Seeds that found something: a client so busy that what the store had forgotten was away for longer than a lease. */
+static const uint64_t once_failed[] = {179512412300645};
+
 /* ---- scenarios --------------------------------------------------------------------------------------------------- */
 
 static struct scene {
@@ -625,14 +628,15 @@ int main(int words, char **word)
         i++;
     }
     for (uint64_t i = 0; seconds > 0 ? now() - began < seconds : i < seeds; i++, done++) {
-        uint64_t history = run_seed(first + i, told, verbose, print);
+        const bool again = seeds == SEEDS && seconds == 0 && i >= seeds - sizeof once_failed / sizeof *once_failed;
+        uint64_t seed = again ? once_failed[seeds - 1 - i] : first + i;
+        uint64_t history = run_seed(seed, told, verbose, print);
         if (history == 0) {
-            printf("FAILED: seed %llu; replay it by: %s%s%s --seed %llu --verbose\n", (unsigned long long)(first + i),
-                   word[0], told >= 0 ? " --story " : "", told >= 0 ? names[told] : "",
-                   (unsigned long long)(first + i));
+            printf("FAILED: seed %llu; replay it by: %s%s%s --seed %llu --verbose\n", (unsigned long long)seed, word[0],
+                   told >= 0 ? " --story " : "", told >= 0 ? names[told] : "", (unsigned long long)seed);
             failed++;
-        } else if (i < TWICE && seconds == 0 && seeds > 1 && run_seed(first + i, told, false, false) != history) {
-            printf("FAILED: seed %llu has two histories\n", (unsigned long long)(first + i));
+        } else if (i < TWICE && seconds == 0 && seeds > 1 && run_seed(seed, told, false, false) != history) {
+            printf("FAILED: seed %llu has two histories\n", (unsigned long long)seed);
             failed++;
         }
     }

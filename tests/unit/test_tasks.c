@@ -541,6 +541,30 @@ static void test_forgeries_are_refused(void **state)
     task_slots_release(&slots);
 }
 
+/* What is too large to travel with its result is known by its hash: something else in its place is refused, too. */
+static void test_a_forged_large_result_is_refused(void **state)
+{
+    shoal_store *store = NULL;
+    helper helper;
+    shoal_listing page = {0};
+    shoal_tasks *tasks = open_client(&store);
+    (void)state;
+    begin_worker(&helper, shoal_tasks_id(tasks), key, 1);
+    int64_t number = submit(tasks, "long", "x", 1);
+    for (int i = 0; i < 6000 && shoal_tasks_count(tasks).ended == 0; i++)
+        base_sleep_until(base_time_after(base_now(), 0.01));
+    EXPECT_OK(shoal_store_list(store, job_key_of(shoal_tasks_id(tasks), "out/").text, NULL, &page, SHOAL_NEVER));
+    assert_int_equal(page.count, 1);
+    EXPECT_OK(shoal_store_put(store, page.entries[0].key, "forged", 6, NULL, NULL, SHOAL_NEVER));
+    shoal_task_result *result = await_task(tasks, number);
+    assert_int_equal(result->size, 300000);
+    shoal_task_result_free(&result);
+    assert_int_equal(shoal_tasks_count(tasks).forged, 1);
+    shoal_listing_release(&page);
+    close_client(&tasks, &store);
+    end_worker(&helper);
+}
+
 /* A client that is gone without having closed: what it left is removed by a worker that serves all. */
 static void test_what_a_dead_client_left_is_removed(void **state)
 {
@@ -763,6 +787,7 @@ int main(void)
         cmocka_unit_test(test_three_deaths_are_enough),
         cmocka_unit_test(test_a_worker_without_the_key_runs_nothing),
         cmocka_unit_test(test_forgeries_are_refused),
+        cmocka_unit_test(test_a_forged_large_result_is_refused),
         cmocka_unit_test(test_what_a_dead_client_left_is_removed),
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_commands_of_who_ignores_their_ends),

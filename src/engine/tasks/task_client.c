@@ -19,6 +19,12 @@ int64_t tasks_deadline(const shoal_tasks *self)
     return shoal_after(self->options.patience);
 }
 
+void tasks_warn(const shoal_tasks *self, const char *line)
+{
+    if (self->options.warn)
+        self->options.warn(self->options.warn_context, line);
+}
+
 /* ---- lists and waits --------------------------------------------------------------------------------------------- */
 
 void tasks_queue_add(task_queue *queue, task_entry *entry, bool first)
@@ -393,7 +399,8 @@ void shoal_task_result_free(shoal_task_result **inout)
     base_free(inout);
 }
 
-/* The bytes of a result, into memory of its own.  SHOAL_ABSENT when they are not there any more. */
+/* The bytes of a result, into memory of its own.  SHOAL_ABSENT when they are not there any more, SHOAL_BROKEN when
+ * something else is. */
 static int fetch_bytes(void **out, size_t *size, shoal_tasks *self, const task_bytes *bytes)
 {
     task_held held = {0};
@@ -468,6 +475,17 @@ static void run_again(shoal_tasks *self, task_entry *entry)
     ring_thread(self);
 }
 
+/* Part of a result that lies apart was put there by somebody who does not have the key. */
+static void refuse_part(shoal_tasks *self, const char *what)
+{
+    char line[400];
+    snprintf(line, sizeof line, "%.200s: refused, since no worker of this client has put that; its task runs again", what);
+    pthread_mutex_lock(&self->lock);
+    self->forged++;
+    pthread_mutex_unlock(&self->lock);
+    tasks_warn(self, line);
+}
+
 /* The entry has ended and is in no list, so that it is this thread's.  SHOAL_ABSENT: it has not, any more. */
 static int fetch_result(shoal_task_result **out, shoal_tasks *self, task_entry *entry)
 {
@@ -483,6 +501,10 @@ static int fetch_result(shoal_task_result **out, shoal_tasks *self, task_entry *
             discard_place(self, &outcome.file[i].bytes);
     }
     task_outcome_release(&outcome);
+    if (status == SHOAL_BROKEN) {
+        refuse_part(self, shoal_error());
+        status = SHOAL_ABSENT;
+    }
     if (status == SHOAL_ABSENT) {
         run_again(self, entry);
         return status;

@@ -104,6 +104,8 @@ struct shoal_tasks {
 /* ---- task_client.c ----------------------------------------------------------------------------------------------- */
 
 int64_t tasks_deadline(const shoal_tasks *self);
+/* Tells the caller what people should know. */
+void tasks_warn(const shoal_tasks *self, const char *line);
 /* Notes the first failure, and ends every wait. */
 void tasks_fail(shoal_tasks *self, int status);
 /* Under the lock. */

@@ -32,16 +32,15 @@ static int get_apart(shoal_blob *out, const task_means *means, const task_bytes 
         int status = shoal_store_get(means->store, key, out, means->deadline(means->context));
         if (status == SHOAL_OK && check_held(bytes, out->data, out->size) < 0) {
             shoal_blob_release(out);
-            status = SHOAL_ABSENT;
+            status = SHOAL_BROKEN;
         }
-        if (status != SHOAL_ABSENT || base_now() >= until || (means->leave && atomic_load(means->leave)))
+        if ((status != SHOAL_ABSENT && status != SHOAL_BROKEN) || base_now() >= until || (means->leave && atomic_load(means->leave)))
             return status;
         base_sleep_until(base_time_after(base_now(), means->absence / looks));
     }
 }
 
-/* What lies apart is named by its hash, and so can be looked for in this machine's cache first.  SHOAL_ABSENT when it
- * is nowhere, or not what it should be. */
+/* What lies apart is named by its hash, and so can be looked for in this machine's cache first. */
 int task_hold(task_held *out, const task_means *means, const task_bytes *bytes)
 {
     *out = (task_held){.bytes = bytes->inside, .size = (size_t)bytes->size};
@@ -56,7 +55,9 @@ int task_hold(task_held *out, const task_means *means, const task_bytes *bytes)
     job_key key = bytes->place ? job_key_of(means->id, bytes->place) : task_key_data(means->id, bytes->hash);
     int status = get_apart(&out->blob, means, bytes, key.text);
     if (status == SHOAL_ABSENT)
-        return shoal_fail(SHOAL_ABSENT, "%s: the store does not have it any more, or has something else", key.text);
+        return shoal_fail(SHOAL_ABSENT, "%s: the store does not have it any more", key.text);
+    if (status == SHOAL_BROKEN)
+        return shoal_fail(SHOAL_BROKEN, "%s: the store has something else there", key.text);
     out->bytes = out->blob.data;
     if (status == SHOAL_OK && means->cache)
         job_cache_put(means->cache, bytes->hash, out->bytes, out->size);
@@ -121,6 +122,7 @@ typedef struct shared_files {
     const task_item *item;
     shoal_task_file *file;
     task_held *held;
+    bool absent; /* one that was asked for is not in the store */
 } shared_files;
 
 static int open_shared(const shoal_task_call *call, int file)
@@ -131,6 +133,7 @@ static int open_shared(const shoal_task_call *call, int file)
     if (self->file[file].bytes)
         return SHOAL_OK;
     int status = task_hold(&self->held[file], self->means, &self->item->file[file].bytes);
+    self->absent |= status == SHOAL_ABSENT;
     if (status == SHOAL_OK)
         self->file[file].bytes = self->held[file].bytes ? self->held[file].bytes : "";
     return status;
@@ -195,6 +198,8 @@ static int run_function(void **out, size_t *size, const task_means *means, const
     status = SHOAL_OK;
     if (outcome.status == SHOAL_STOPPED && atomic_load(running->stop))
         status = shoal_fail(SHOAL_STOPPED, "the task was stopped");
+    else if (outcome.status < 0 && shared.absent)
+        status = shoal_fail(SHOAL_ABSENT, "%s", message);
     else if (bytes && length > 0)
         status = place_bytes(&outcome.output, place, means, running, -1, bytes, length);
     if (status == SHOAL_OK)
@@ -306,7 +311,10 @@ int task_run(void **out, size_t *size, const task_means *means, const task_runni
     else if (status == SHOAL_OK)
         status = run_command(out, size, means, running, &argument);
     task_held_release(&argument);
-    if (status == SHOAL_ABSENT || status == SHOAL_MEMORY || status == SHOAL_SYSTEM || status == SHOAL_INVALID) {
+    if (status == SHOAL_ABSENT && means->forgets) /* the client puts it there again, however long that takes it */
+        return task_run_not(out, size, means, TASK_RETURNED, 0, "");
+    if (status == SHOAL_ABSENT || status == SHOAL_BROKEN || status == SHOAL_MEMORY || status == SHOAL_SYSTEM ||
+        status == SHOAL_INVALID) {
         snprintf(message, sizeof message, "%s", shoal_error());
         status = fail_task(out, size, means, running, message);
     }

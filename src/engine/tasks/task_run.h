@@ -17,7 +17,8 @@ typedef struct task_means {
     const char *cache_folder;                  /* below which commands have their folders, or NULL */
     int64_t memory;                            /* bytes that a result may have */
     const char *host;
-    double absence;                /* seconds that what lies apart may be absent: the store may have forgotten it */
+    double absence;                /* seconds that what lies apart may be absent before that is a failure */
+    bool forgets;                  /* the store may, and the client puts again what it has forgotten */
     const _Atomic uint32_t *leave; /* not 0: then nothing is waited for; NULL: never */
     int64_t (*deadline)(void *context); /* of requests */
     void *context;
@@ -50,6 +51,7 @@ typedef struct task_held {
     void *memory; /* base_alloc'd */
 } task_held;
 
+/* SHOAL_ABSENT when the store has none of it, SHOAL_BROKEN when it has something else. */
 int task_hold(task_held *out, const task_means *means, const task_bytes *bytes);
 void task_held_release(task_held *held);
 

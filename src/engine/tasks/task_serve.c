@@ -1016,7 +1016,7 @@ static int load_module(serving *all)
                           all->server->id);
     memcpy(wanted.hash, all->spec.module, BASE_HASH_SIZE);
     int status = task_hold(&held, &all->means, &wanted);
-    if (status == SHOAL_ABSENT)
+    if (status == SHOAL_ABSENT || status == SHOAL_BROKEN)
         status = shoal_fail(SHOAL_AGAIN, "%s", shoal_error());
     if (status == SHOAL_OK)
         status = job_code_in_memory(&all->module, held.bytes, held.size);
@@ -1134,8 +1134,9 @@ int task_serve(bool *idle, const task_server *server, const void *spec, size_t s
                              .deadline = deadline_of,
                              .context = &all};
     int status = check_client(&all, spec, size);
-    if (status == SHOAL_OK && shoal_store_describe(server->store).forgets > 0)
-        all.means.absence = all.spec.lease; /* in which a client looks through the store twice */
+    all.means.forgets = shoal_store_describe(server->store).forgets > 0;
+    if (status == SHOAL_OK && all.means.forgets)
+        all.means.absence = all.spec.lease; /* in which a client looks through the store twice, if it is fast */
     if (status == SHOAL_OK && spec_age > all.spec.keep && !server->stays)
         status = sweep_client(&all);
     else if (status == SHOAL_OK) {

@@ -15,12 +15,6 @@ static const double wait_longest = 0.1;                 /* for a store that wake
 static const double count_rarely = 2;                   /* between two looks for workers while there are none */
 static const double recent_part = 0.2;                  /* of a new bundle in the average */
 
-static void warn(const shoal_tasks *self, const char *line)
-{
-    if (self->options.warn)
-        self->options.warn(self->options.warn_context, line);
-}
-
 static int threads_of(const shoal_tasks *self)
 {
     return self->wakes ? 1 : GANG; /* threads pay only where there is a round trip */
@@ -246,7 +240,7 @@ static int refuse_results(shoal_tasks *self, int64_t number)
         sent->put = false;
     self->mends = true;
     pthread_mutex_unlock(&self->lock);
-    warn(self, line);
+    tasks_warn(self, line);
     int status = shoal_store_remove(self->store, task_key_of(self->id, TASK_DONE, number).text, tasks_deadline(self));
     if (status == SHOAL_OK)
         status = shoal_store_remove(self->store, task_key_of(self->id, TASK_TAKE, number).text, tasks_deadline(self));
