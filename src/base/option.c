@@ -602,22 +602,24 @@ static int read_letters(reader *in, const char *letters)
     return SHOAL_OK;
 }
 
-int base_options_parse(void *settings, const base_option_group *groups, const char **words, int *word_count, int argc,
-                       char *const *argv)
+int base_options_parse(void *settings, const base_option_group *groups, bool leading, const char **words,
+                       int *word_count, int argc, char *const *argv)
 {
     reader in = {settings, groups, argv, argc, 0};
     int count = 0, status = SHOAL_OK;
     bool only_words = false;
     while (status == SHOAL_OK && in.next < argc) {
         const char *text = argv[in.next++];
-        if (only_words || text[0] != '-' || text[1] == '\0')
+        if (only_words || text[0] != '-' || text[1] == '\0') {
             words[count++] = text;
-        else if (strcmp(text, "--") == 0)
+            only_words |= leading;
+        } else if (strcmp(text, "--") == 0) {
             only_words = true;
-        else if (text[1] == '-')
+        } else if (text[1] == '-') {
             status = read_long(&in, text + 2);
-        else
+        } else {
             status = read_letters(&in, text + 1);
+        }
     }
     *word_count = count;
     return status;

@@ -4,7 +4,7 @@
  *     static const shoal_option rows[] = {{"json", ...}, {0}}, *const own = rows;
  *     static const base_option_group groups[] = {
  *         {"Data", &cli_data_options, offsetof(struct settings, data)}, {"Output", &own, 0}, {0}};
- *     base_options_parse(&settings, groups, words, &count, argc, argv);
+ *     base_options_parse(&settings, groups, false, words, &count, argc, argv);
  *
  * A program's options are groups: each a heading, a table, and where its values lie in one struct.  The same
  * groups give the parser, the help text and the manual page, so that they can't differ. */
@@ -45,10 +45,10 @@ const shoal_option *base_options_letter(const base_option_group *groups, char le
 const char *base_options_nearest(const base_option_group *groups, const char *typed);
 
 /* Reads --name=value, --name value, -k5, -k 5, -qk5; everything else, and all after --, is put into `words`, which
- * has room for argc pointers.  argv[0] is the first argument, not the program.  Values point into argv.
- * SHOAL_USAGE with a sentence that names the option. */
-int base_options_parse(void *settings, const base_option_group *groups, const char **words, int *word_count, int argc,
-                       char *const *argv);
+ * has room for argc pointers; with `leading`, so is all that follows the first word.  argv[0] is the first argument, not
+ * the program.  Values point into argv.  SHOAL_USAGE with a sentence that names the option. */
+int base_options_parse(void *settings, const base_option_group *groups, bool leading, const char **words,
+                       int *word_count, int argc, char *const *argv);
 
 /* How many letters may be wrong, of a word with that many, for another word to be suggested. */
 int base_typos_most(size_t letters);

@@ -40,7 +40,7 @@ typedef struct cli_verb {
     int words_least;                /* how many of them must be there */
     bool words_in_synopsis;         /* it shows them itself, and run() counts them: not every use has the same */
     const char *synopsis;           /* the rest of the usage line: "-k K [options]" */
-    const char *rest;               /* from a word that begins so on, none is an option: ":::"; or NULL */
+    bool options_lead;              /* what follows the first word is no option: it is a command's */
     const char *const *description; /* paragraphs, ended by NULL: help has the first, the manual all */
     const learn_example *examples;  /* ended by a row without a command */
     const base_option_group *options;

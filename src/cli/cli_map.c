@@ -13,13 +13,13 @@
 #include "base/pool.h"
 #include "run/map.h"
 
-enum { FAILED_MOST = 101, SOURCES_MOST = 256, INPUT_MOST = 1 << 30 };
+enum { FAILED_MOST = 101, SOURCES_MOST = 256, INPUT_MOST = 1 << 30, JOBS_MOST = 4096, JOBS_UNLIMITED = 256 };
 
 typedef struct settings {
     cli_common common;
     shoal_texts files, workers, send, returned;
-    const char *halt, *shell, *log, *ssh, *store;
-    int64_t jobs, tries;
+    const char *jobs, *halt, *shell, *log, *ssh, *store;
+    int64_t tries;
     double timeout;
     bool null, in_order, dry_run, resume, resume_failed, eta, transfer;
 } settings;
@@ -32,8 +32,9 @@ static const shoal_option argument_rows[] = {
     {0},
 };
 static const shoal_option job_rows[] = {
-    {"jobs", 'j', SHOAL_OPTION_COUNT, offsetof(settings, jobs), "N",
-     .help = "number of jobs at once, with --workers of each worker", .least = 1, .most = 4096,
+    {"jobs", 'j', SHOAL_OPTION_TEXT, offsetof(settings, jobs), "N",
+     .help = "number of jobs at once, with --workers of each worker; +N and -N are so many more or fewer than there are "
+             "cores, N% is a share of these, 0 is as many as there are jobs",
      .default_text = "the cores this process may use, or a worker's share of its machine's"},
     {"keep-order", 'k', SHOAL_OPTION_FLAG, offsetof(settings, in_order), NULL,
      .help = "print output in the order of the arguments rather than as jobs end"},
@@ -254,6 +255,52 @@ static int read_halt(map_options *out, const char *text)
                : shoal_fail(SHOAL_USAGE, "--halt: '%s' is none of never, now,fail=N and soon,fail=N", text);
 }
 
+/* N, +N, -N, N% or 0, as GNU parallel has them. */
+static int read_jobs(int64_t *out, const char *text, int64_t cores, bool elsewhere)
+{
+    int64_t number = 0;
+    size_t length = text ? strlen(text) : 0;
+    char digits[24] = "";
+    bool relative = length > 0 && (text[0] == '+' || text[0] == '-'), share = length > 0 && text[length - 1] == '%';
+    *out = 0;
+    if (!text)
+        return SHOAL_OK;
+    snprintf(digits, sizeof digits, "%.*s", (int)(length - share - relative), text + relative);
+    if (length >= sizeof digits || (relative && share) || !base_parse_count(&number, digits))
+        return shoal_fail(SHOAL_USAGE, "--jobs: '%s' is none of N, +N, -N and N%%", text);
+    if ((relative || share) && elsewhere)
+        return shoal_fail(SHOAL_USAGE, "--jobs: '%s' counts the cores of this machine: with --workers it is a number",
+                          text);
+    if (number > JOBS_MOST)
+        return shoal_fail(SHOAL_USAGE, "--jobs must be at most %d, not %s", JOBS_MOST, text);
+    if (share)
+        number = cores * number / 100;
+    else if (relative)
+        number = text[0] == '+' ? cores + number : cores - number;
+    else if (number == 0)
+        number = JOBS_UNLIMITED;
+    *out = number < 1 ? 1 : number;
+    return SHOAL_OK;
+}
+
+/* Workers may also be named at the end, after the arguments: no file is called --workers and the one after it ssh:... */
+static int take_last_workers(shoal_texts *workers, const char *const *word, int *words)
+{
+    static const char *const kinds[] = {"local:", "ssh:", "slurm:"};
+    for (bool found = true; found && *words >= 3 && strcmp(word[*words - 2], "--workers") == 0;) {
+        found = false;
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            found |= strncmp(word[*words - 1], kinds[i], strlen(kinds[i])) == 0;
+        if (found && workers->count == SHOAL_TEXTS_MOST)
+            return shoal_fail(SHOAL_USAGE, "--workers can be given %d times at most", SHOAL_TEXTS_MOST);
+        if (found) {
+            workers->text[workers->count++] = word[*words - 1];
+            *words -= 2;
+        }
+    }
+    return SHOAL_OK;
+}
+
 static int print_commands(const map_options *options)
 {
     map_template *template = NULL;
@@ -288,7 +335,7 @@ static int run_all(const map_options *options)
 
 static int run_map_verb(void *from_main, const char *const *word, int words)
 {
-    const settings *settings = from_main;
+    settings *settings = from_main;
     sources sources = {.count = 0};
     teller teller = {.began = base_seconds()};
     char *command = NULL;
@@ -300,7 +347,6 @@ static int run_map_verb(void *from_main, const char *const *word, int words)
                            .workers = &settings->workers,
                            .store = settings->store,
                            .ssh = settings->ssh,
-                           .jobs = settings->jobs,
                            .in_order = settings->in_order,
                            .transfer = settings->transfer,
                            .send = &settings->send,
@@ -316,7 +362,11 @@ static int run_map_verb(void *from_main, const char *const *word, int words)
                            .warn = tell_warning,
                            .context = &teller};
     cli_progress_start(&teller.progress, !settings->eta);
-    int status = read_halt(&options, settings->halt);
+    int status = take_last_workers(&settings->workers, word, &words);
+    if (status == SHOAL_OK)
+        status = read_jobs(&options.jobs, settings->jobs, base_cores(), settings->workers.count > 0);
+    if (status == SHOAL_OK)
+        status = read_halt(&options, settings->halt);
     if (status == SHOAL_OK && (settings->resume || settings->resume_failed) && !settings->log)
         status = shoal_fail(SHOAL_USAGE, "--resume needs the --joblog of the jobs that have ended");
     if (status == SHOAL_OK)
@@ -337,13 +387,13 @@ static const char *const description[] = {
     "others, any of which may die at any moment.",
     "Arguments are the words after ':::', the lines of the files after '::::' and of --arg-file, or those of standard "
     "input. Several sources make each combination, the last one varying fastest; ':::+' and '::::+' go with the source "
-    "before, one by one. Everything after the first ':::' is an argument, so options stand before it. Without COMMAND "
-    "the arguments are commands.",
+    "before, one by one. Options stand before COMMAND, whose own may follow it; only --workers may also end the line. "
+    "Without COMMAND the arguments are commands.",
     "In COMMAND, {} is the argument, {.} the same without its extension, {/} what follows its last '/', {//} its "
     "folder, {/.} its name without extension, and {#} the number of the job; {1} and {2.} are those of the first and "
     "the second source. They are quoted for the shell: an argument may have spaces, quotes and line ends. A command "
     "that has none of these gets ' {}' at its end. Its words are joined by spaces and read by --shell; put it in "
-    "quotes if it has options or anything that your own shell would read.",
+    "quotes if it has anything that your own shell would read.",
     "Jobs on this machine run in the current folder. With --transfer, --send or --return, and on other machines, each "
     "runs in an empty folder that has the files which are brought, under their own names; those of --return come "
     "back to the same names here.",
@@ -367,7 +417,7 @@ const cli_verb cli_map = {
     .summary = "run a command for each of many arguments",
     .word = {"WORD..."},
     .words_in_synopsis = true,
-    .rest = ":::",
+    .options_lead = true,
     .synopsis = "[options] COMMAND [::: ARGUMENT...]",
     .description = description,
     .examples = examples,

@@ -150,21 +150,12 @@ static int check_words(const cli_verb *verb, const char *const *word, int count)
     return SHOAL_OK;
 }
 
-/* How many arguments there are before those that are words whatever they look like. */
-static int count_before_rest(const cli_verb *verb, int argc, char *const *argv)
-{
-    int before = 0;
-    while (before < argc && !(verb->rest && strncmp(argv[before], verb->rest, strlen(verb->rest)) == 0))
-        before++;
-    return before;
-}
-
 /* Reads the arguments after the verb's name and runs it. */
 static int run_verb(const cli_verb *verb, int argc, char *const *argv)
 {
     void *settings = NULL;
     const char **word = NULL;
-    int count = 0, before = count_before_rest(verb, argc, argv);
+    int count = 0;
     if (verb->of_ranks)
         run_ranks_expect();
     int status = base_alloc(&settings, 1, verb->settings_size, "the settings");
@@ -173,9 +164,7 @@ static int run_verb(const cli_verb *verb, int argc, char *const *argv)
     if (status == SHOAL_OK)
         status = base_options_default(settings, verb->options);
     if (status == SHOAL_OK)
-        status = base_options_parse(settings, verb->options, word, &count, before, argv);
-    for (int i = before; i < argc && status == SHOAL_OK; i++)
-        word[count++] = argv[i];
+        status = base_options_parse(settings, verb->options, verb->options_lead, word, &count, argc, argv);
     if (status == SHOAL_OK)
         ((cli_common *)settings)->verb = verb;
     bool help = status == SHOAL_OK && ((cli_common *)settings)->help;

@@ -213,20 +213,32 @@ void map_template_free(map_template **inout)
     base_free(inout);
 }
 
+/* As dirname(1) has it: what stands before the name, of which slashes at the end are a part. */
+static void cut_folder(const char **from, size_t *length, const char *value)
+{
+    size_t end = strlen(value);
+    while (end > 1 && value[end - 1] == '/')
+        end--;
+    while (end > 0 && value[end - 1] != '/')
+        end--;
+    while (end > 1 && value[end - 1] == '/')
+        end--;
+    *from = end > 0 ? value : ".";
+    *length = end > 0 ? end : 1;
+}
+
 /* The part of an argument, as GNU parallel cuts it. */
 static void part_of(const char **from, size_t *length, piece_kind kind, const char *value)
 {
     const char *slash = strrchr(value, '/'), *name = slash ? slash + 1 : value, *dot = strrchr(name, '.');
+    if (kind == PIECE_FOLDER) {
+        cut_folder(from, length, value);
+        return;
+    }
     *from = kind == PIECE_NAME || kind == PIECE_NAME_STEM ? name : value;
     *length = strlen(*from);
     if ((kind == PIECE_STEM || kind == PIECE_NAME_STEM) && dot)
         *length = (size_t)(dot - *from);
-    if (kind != PIECE_FOLDER)
-        return;
-    while (slash && slash > value && slash[-1] == '/')
-        slash--;
-    *length = slash ? (slash == value ? 1 : (size_t)(slash - value)) : 1;
-    *from = slash ? value : ".";
 }
 
 static int write_value(FILE *stream, piece_kind kind, const char *value, bool quoted)

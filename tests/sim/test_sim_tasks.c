@@ -51,8 +51,9 @@ enum { SEEDS = 40 * STORIES, TWICE = 6, SECONDS_A_SEED = 120 };
 #endif
 static const unsigned char key[SHOAL_TASK_KEY_BYTES] = {7};
 
-/* Seeds that found something: a client so busy that what the store had forgotten was away for longer than a lease. */
-static const uint64_t once_failed[] = {179512412300645};
+/* Seeds that found something: a client so busy that what the store had forgotten was away for longer than a lease; a
+ * worker that was told to leave and had too little time to take its record along. */
+static const uint64_t once_failed[] = {179512412300645, 179512442903192};
 
 /* ---- scenarios --------------------------------------------------------------------------------------------------- */
 

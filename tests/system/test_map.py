@@ -56,6 +56,9 @@ def test_words():
     check("what would be run", done.stdout == "echo 'a b' 1\necho c 2\n", done.stdout)
     check("another shell", not shutil.which("bash") or run("--shell", "bash", "[[ {} == a* ]] && echo yes", ":::",
                                                            "ab").stdout == "yes\n")
+    check("options of the command", run("-k", "printf", "%s-", "-k", "--jobs", ":::", "a").stdout == "-k---jobs-a-")
+    done = run("-k", "echo", ":::", "--workers", "x", "--workers", "local:1", "--workers", "local:1")
+    check("workers at the end of the line", done.stdout == "--workers\nx\n" and done.returncode == 0, done)
     is_wrong("a source that is not there", ["echo {3}", ":::", "a"], "'{3}' names a source of arguments that is not")
     is_wrong("a slot", ["echo {%}", ":::", "a"], "{%} is not known")
     is_wrong("nothing to go with", ["echo", ":::+", "a"], "nothing stands before ':::+'")
@@ -63,6 +66,8 @@ def test_words():
     is_wrong("a NUL", ["echo"], "argument 1 has a NUL byte", stdin="a\0b\n")
     is_wrong("resume without a log", ["--resume", "echo", ":::", "a"], "--resume needs the --joblog")
     is_wrong("halt", ["--halt", "later", "echo", ":::", "a"], "--halt: 'later' is none of")
+    is_wrong("jobs", ["-j", "few", "echo", ":::", "a"], "--jobs: 'few' is none of N, +N, -N and N%")
+    is_wrong("jobs of elsewhere", ["-j", "50%", "--workers", "local:1", "echo", ":::", "a"], "'50%' counts the cores of")
     is_wrong("no such workers", ["--workers", "cloud:1", "echo", ":::", "a"], "'cloud:1' is not one of")
 
 
@@ -142,6 +147,10 @@ def test_parallel():
                          (["-k", "echo"], "a b\n\nc\n"), (["-k"], "echo 1; false\nexit 3\n"),
                          (["-k", "echo {}; echo e{} >&2; exit {}", ":::", 0, 1, 2, 0], ""),
                          (["--dry-run", "-k", "echo {} {#}", ":::", "a", "b"], ""),
+                         (["-k", "echo {/} {//} {/.}", ":::", "a/b/", "/a/", "a//b", "//", "a/b.c//"], ""),
+                         (["-k", "-j50%", "expr", "1", "+", "{}", ":::", 1, 2], ""),
+                         (["-kj0", "--", "echo", "-n", "{}", "--", ":::", "a", "b"], ""),
+                         (["-kj+1", "grep", "-c", "x", "-a", "args", ";", ":"], "y\n"),
                          (["-k", "--retries", 2, "echo {}; false", ":::", 1], "")):
         ours, theirs = run(*words, stdin=stdin), run(*words, stdin=stdin, command=("parallel", "--will-cite"))
         check(f"as parallel {words[:3]}", (ours.stdout, ours.stderr, ours.returncode)

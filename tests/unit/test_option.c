@@ -71,7 +71,7 @@ static parsed parse(const char *line)
     if (line[0] == '\0')
         argc = 0;
     assert_int_equal(base_options_default(&out.settings, groups), SHOAL_OK);
-    out.status = base_options_parse(&out.settings, groups, out.words, &out.count, argc, argv);
+    out.status = base_options_parse(&out.settings, groups, false, out.words, &out.count, argc, argv);
     return out;
 }
 

@@ -18,6 +18,7 @@ static const double watch_often = 0.1, watch_rarely = 1; /* seconds between two 
 static const double wait_longest = 0.2;                  /* for the store, since a worker may be told to leave */
 static const double list_rarely = 2;                     /* seconds between two listings, whatever happens */
 static const double poll_least = 0.02, poll_most = 1;    /* seconds between two looks at one that does not wake */
+static const double leave_soon = 1.5; /* seconds for its last words: whoever told it to leave may kill it after two */
 static const double turns = 1.5; /* leases after which a worker that serves all looks for others' work */
 
 enum { RECENT_MOST = 256 };
@@ -1153,7 +1154,7 @@ int task_serve(bool *idle, const task_server *server, const void *spec, size_t s
     if (work && server->options->tasks_over)
         server->options->tasks_over();
     /* Records of those that left are for jobs, which people look at; these would only pile up. */
-    job_beat_stop(&all.beat, NULL, base_time_after(base_now(), status == SHOAL_STOPPED ? 0.4 : 5));
+    job_beat_stop(&all.beat, NULL, base_time_after(base_now(), status == SHOAL_STOPPED ? leave_soon : 5));
     job_cache_free(&all.means.cache);
     job_members_release(&all.members);
     base_free(&all.known);
