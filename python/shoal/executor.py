@@ -281,7 +281,7 @@ class Core:
         self.changed = threading.Condition()
         self.waiting: dict[int, Future] = {}
         self.early: dict[int, tuple[Any, ...]] = {}  # results that came before submit knew their number
-        self.submitting, self.closing, self.closed = 0, False, False
+        self.calling, self.closing, self.closed = 0, False, False  # calling: threads inside the library
         self.broken: str | None = None
         self.say = SAY(self.warn)  # which the library calls as long as there are workers
         try:
@@ -310,6 +310,11 @@ class Core:
     def warn(self, context: Any, line: bytes) -> None:
         warnings.warn(line.decode(errors="replace"), RuntimeWarning, stacklevel=1)
 
+    def leave(self) -> None:
+        with self.changed:
+            self.calling -= 1
+            self.changed.notify_all()
+
     def submit(self, future: Future, bytes_: bytes, files: list[Any], timeout: float) -> None:
         structs = (TaskFile * max(1, len(files)))(*[TaskFile(None, address_of(file), memoryview(file).nbytes)
                                                     for file in files])
@@ -323,17 +328,15 @@ class Core:
                 raise BrokenExecutor(self.broken)
             if self.closing:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            self.submitting += 1
+            self.calling += 1
             self.changed.notify_all()
         try:
             check(library.shoal_task_submit(ctypes.byref(number), self.tasks, ctypes.byref(task)))
         except BaseException:
-            with self.changed:
-                self.submitting -= 1
-                self.changed.notify_all()
+            self.leave()
             raise
         with self.changed:
-            self.submitting -= 1
+            self.calling -= 1
             future._number = number.value
             result = self.early.pop(number.value, None)
             if result is None and self.broken is None:
@@ -345,9 +348,14 @@ class Core:
             future.set_exception(BrokenExecutor(self.broken))
 
     def cancel(self, number: int) -> bool:
-        if self.owner != os.getpid() or self.closed:
-            return False
-        return library.shoal_task_cancel(self.tasks, number, library.shoal_after(60)) == 0
+        with self.changed:
+            if self.owner != os.getpid() or self.closed:
+                return False
+            self.calling += 1  # so that the client is not closed meanwhile
+        try:
+            return library.shoal_task_cancel(self.tasks, number, library.shoal_after(60)) == 0
+        finally:
+            self.leave()
 
     # What follows is the thread's.
 
@@ -371,7 +379,7 @@ class Core:
     def await_some(self) -> bool:
         """Whether there is a result to wait for; False once there never will be one."""
         with self.changed:
-            while not self.waiting and not self.submitting:
+            while not self.waiting and not self.calling:
                 if self.closing:
                     return False
                 self.changed.wait()
@@ -404,13 +412,16 @@ class Core:
     def release(self) -> None:
         if self.owner != os.getpid():
             return
+        with self.changed:
+            while self.calling:
+                self.changed.wait()
+            self.closed = True
         library.shoal_task_workers_stop(ctypes.byref(self.workers))
         if self.tasks:
             library.shoal_tasks_close(ctypes.byref(self.tasks))
         library.shoal_store_close(ctypes.byref(self.store))
         if self.folder is not None:
             self.folder.remove()
-        self.closed = True
 
     def close(self, wait: bool, cancel: bool) -> None:
         if self.owner != os.getpid():

@@ -18,6 +18,7 @@
 
 enum { IDLE_MOST = 1024, SAID_ROOM = 3000, FILES_MOST = EXEC_NOTES_MOST / 2 };
 static const size_t KEPT_MOST = (size_t)256 << 20; /* bytes of files that a program keeps for later tasks */
+static const size_t LARGE = (size_t)64 << 20;      /* bytes of an answer from which on it is seen whether they fit */
 static const double END_SECONDS = 1;
 
 typedef struct kept_file {
@@ -299,7 +300,8 @@ static int ask(void **bytes, size_t *size, staying *self, const asking *asking, 
         return status;
     if (answer.type != SHOAL_UINT8 || answer.rank != 1)
         return shoal_fail(SHOAL_INVALID, "its process answered with something but bytes of one dimension");
-    *bytes = malloc(answer.count + 1);
+    bool fits = answer.count < LARGE || (int64_t)answer.count < base_memory_available();
+    *bytes = fits ? malloc(answer.count + 1) : NULL;
     if (!*bytes)
         return shoal_fail(SHOAL_MEMORY, "there is no memory for an answer of %zu bytes", answer.count);
     memcpy(*bytes, answer.values, answer.count);

@@ -252,6 +252,17 @@ static int send_some(exchange *self)
     return SHOAL_OK;
 }
 
+/* Told before it is read: memory that is promised and not there ends this process, and with it what others run. */
+static int check_room(size_t bytes)
+{
+    const size_t small = (size_t)64 << 20;
+    int64_t room = bytes > small ? base_memory_available() : INT64_MAX;
+    return bytes <= (uint64_t)room
+               ? SHOAL_OK
+               : shoal_fail(SHOAL_INVALID, "its answer of %zu bytes is more than there is memory for: %lld are left",
+                            bytes, (long long)room);
+}
+
 static int check_header(exchange *self)
 {
     const data_npy_header *header = &self->header;
@@ -268,7 +279,7 @@ static int check_header(exchange *self)
             return shoal_fail(SHOAL_INVALID, "its answer claims more bytes than there can be");
     if (!base_add(&self->needed, self->header_bytes, bytes) || self->needed > INT64_MAX)
         return shoal_fail(SHOAL_INVALID, "its answer claims more bytes than there can be");
-    return SHOAL_OK;
+    return check_room(bytes);
 }
 
 static int fail_no_npy(const exec_program *program)
