@@ -45,8 +45,8 @@ const shoal_option *base_options_letter(const base_option_group *groups, char le
 const char *base_options_nearest(const base_option_group *groups, const char *typed);
 
 /* Reads --name=value, --name value, -k5, -k 5, -qk5; everything else, and all after --, is put into `words`, which
- * has room for argc pointers; with `leading`, so is all that follows the first word.  argv[0] is the first argument, not
- * the program.  Values point into argv.  SHOAL_USAGE with a sentence that names the option. */
+ * has room for argc pointers; with `leading`, so is all that follows the first word.  argv[0] is the first argument,
+ * not the program.  Values point into argv.  SHOAL_USAGE with a sentence that names the option. */
 int base_options_parse(void *settings, const base_option_group *groups, bool leading, const char **words,
                        int *word_count, int argc, char *const *argv);
 

@@ -40,7 +40,7 @@ typedef struct cli_verb {
     int words_least;                /* how many of them must be there */
     bool words_in_synopsis;         /* it shows them itself, and run() counts them: not every use has the same */
     const char *synopsis;           /* the rest of the usage line: "-k K [options]" */
-    bool options_lead;              /* what follows the first word is no option: it is a command's */
+    bool options_lead;              /* what follows the first word are words, too: those of a command */
     const char *const *description; /* paragraphs, ended by NULL: help has the first, the manual all */
     const learn_example *examples;  /* ended by a row without a command */
     const base_option_group *options;

@@ -33,8 +33,8 @@ static const shoal_option argument_rows[] = {
 };
 static const shoal_option job_rows[] = {
     {"jobs", 'j', SHOAL_OPTION_TEXT, offsetof(settings, jobs), "N",
-     .help = "number of jobs at once, with --workers of each worker; +N and -N are so many more or fewer than there are "
-             "cores, N% is a share of these, 0 is as many as there are jobs",
+     .help = "number of jobs at once, with --workers of each worker; +N and -N are so many more or fewer than there "
+             "are cores, N% is a share of these, 0 is as many as there are jobs",
      .default_text = "the cores this process may use, or a worker's share of its machine's"},
     {"keep-order", 'k', SHOAL_OPTION_FLAG, offsetof(settings, in_order), NULL,
      .help = "print output in the order of the arguments rather than as jobs end"},
@@ -283,7 +283,7 @@ static int read_jobs(int64_t *out, const char *text, int64_t cores, bool elsewhe
     return SHOAL_OK;
 }
 
-/* Workers may also be named at the end, after the arguments: no file is called --workers and the one after it ssh:... */
+/* Workers may also be named at the end, after the arguments: no two files are called --workers and ssh:... */
 static int take_last_workers(shoal_texts *workers, const char *const *word, int *words)
 {
     static const char *const kinds[] = {"local:", "ssh:", "slurm:"};

@@ -67,7 +67,7 @@ def test_words():
     is_wrong("resume without a log", ["--resume", "echo", ":::", "a"], "--resume needs the --joblog")
     is_wrong("halt", ["--halt", "later", "echo", ":::", "a"], "--halt: 'later' is none of")
     is_wrong("jobs", ["-j", "few", "echo", ":::", "a"], "--jobs: 'few' is none of N, +N, -N and N%")
-    is_wrong("jobs of elsewhere", ["-j", "50%", "--workers", "local:1", "echo", ":::", "a"], "'50%' counts the cores of")
+    is_wrong("jobs of elsewhere", ["-j50%", "--workers", "local:1", "echo", ":::", "a"], "'50%' counts the cores of")
     is_wrong("no such workers", ["--workers", "cloud:1", "echo", ":::", "a"], "'cloud:1' is not one of")
 
 

@@ -479,7 +479,7 @@ static void run_again(shoal_tasks *self, task_entry *entry)
 static void refuse_part(shoal_tasks *self, const char *what)
 {
     char line[400];
-    snprintf(line, sizeof line, "%.200s: refused, since no worker of this client has put that; its task runs again", what);
+    snprintf(line, sizeof line, "%.200s, which no worker has put: refused, and its task runs again", what);
     pthread_mutex_lock(&self->lock);
     self->forged++;
     pthread_mutex_unlock(&self->lock);

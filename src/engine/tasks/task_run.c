@@ -34,7 +34,8 @@ static int get_apart(shoal_blob *out, const task_means *means, const task_bytes 
             shoal_blob_release(out);
             status = SHOAL_BROKEN;
         }
-        if ((status != SHOAL_ABSENT && status != SHOAL_BROKEN) || base_now() >= until || (means->leave && atomic_load(means->leave)))
+        bool leaving = means->leave && atomic_load(means->leave);
+        if ((status != SHOAL_ABSENT && status != SHOAL_BROKEN) || base_now() >= until || leaving)
             return status;
         base_sleep_until(base_time_after(base_now(), means->absence / looks));
     }

@@ -17,9 +17,9 @@ typedef struct task_means {
     const char *cache_folder;                  /* below which commands have their folders, or NULL */
     int64_t memory;                            /* bytes that a result may have */
     const char *host;
-    double absence;                /* seconds that what lies apart may be absent before that is a failure */
-    bool forgets;                  /* the store may, and the client puts again what it has forgotten */
-    const _Atomic uint32_t *leave; /* not 0: then nothing is waited for; NULL: never */
+    double absence;                     /* seconds that what lies apart may be absent before that is a failure */
+    bool forgets;                       /* the store may, and the client puts again what it has forgotten */
+    const _Atomic uint32_t *leave;      /* not 0: then nothing is waited for; NULL: never */
     int64_t (*deadline)(void *context); /* of requests */
     void *context;
 } task_means;

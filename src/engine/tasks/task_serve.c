@@ -19,7 +19,7 @@ static const double wait_longest = 0.2;                  /* for the store, since
 static const double list_rarely = 2;                     /* seconds between two listings, whatever happens */
 static const double poll_least = 0.02, poll_most = 1;    /* seconds between two looks at one that does not wake */
 static const double leave_soon = 1.5; /* seconds for its last words: whoever told it to leave may kill it after two */
-static const double turns = 1.5; /* leases after which a worker that serves all looks for others' work */
+static const double turns = 1.5;      /* leases after which a worker that serves all looks for others' work */
 
 enum { RECENT_MOST = 256 };
 
