@@ -102,6 +102,7 @@ static int run_data_pack(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = run_request(&outcome, request);
     cli_progress_clear(&watch.progress);
+    status = run_pack_ended(&pack, status);
     if (outcome)
         status = cli_outcome_tell(outcome, &settings->print, status);
     shoal_outcome_free(&outcome);

@@ -527,6 +527,29 @@ int run_pack_begin(run_pack *out, shoal_request *request, const char *const *pat
     return status == SHOAL_OK ? shoal_request_rows(request, out->rows, NULL) : status;
 }
 
+int run_pack_ended(const run_pack *pack, int status)
+{
+    const int64_t width = pack->rows ? shoal_data_columns(pack->rows) : 0;
+    static const char rows[] = "memory: "; /* as workers name those of a job */
+    char *copy = NULL;
+    size_t root = strlen(pack->root ? pack->root : "");
+    bool found = false;
+    if (status != SHOAL_INVALID || root == 0 || base_copy_text(&copy, shoal_error()) < 0)
+        return status;
+    const char *sentence = strncmp(copy, rows, strlen(rows)) == 0 ? copy + strlen(rows) : copy;
+    while (root > 0 && pack->root[root - 1] == '/')
+        root--;
+    for (int64_t i = 0; i < pack->images && width > 0 && !found; i++) {
+        pack_item item;
+        const size_t length =
+            pack_row_read(&item, pack->bytes + i * width, width) ? strlen(item.name) : sizeof item.name;
+        found = length < sizeof item.name && strncmp(sentence, item.name, length) == 0 && sentence[length] == ':';
+    }
+    status = found ? shoal_fail(status, "%.*s/%s", (int)root, pack->root, sentence) : status;
+    base_free(&copy);
+    return status;
+}
+
 void run_pack_release(run_pack *pack)
 {
     shoal_data_free(&pack->rows);

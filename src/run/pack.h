@@ -30,6 +30,9 @@ typedef struct run_pack {
  * is wrong with them. */
 int run_pack_begin(run_pack *out, shoal_request *request, const char *const *images, int count, const char *to,
                    const run_pack_settings *settings);
+/* Passes on the status of the run.  Of a failure that begins with the name of an image, which rows have below the
+ * folder of all, it says the whole path. */
+int run_pack_ended(const run_pack *pack, int status);
 void run_pack_release(run_pack *pack);
 
 #endif

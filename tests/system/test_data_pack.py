@@ -335,7 +335,8 @@ def broken_images_are_told_or_left_out():
     pathlib.Path(trees, "cedar", "page.png").write_bytes(b"<!DOCTYPE html><html></html>")
     usual = [trees, "--size", "16x16", "--shards", 3]
     for more in ([], ["--workers", 2]):
-        pack(*usual, "out", *more, code=1, says=["beech/empty.jpg: ", "--skip-broken leaves such images out"])
+        pack(*usual, "out", *more, code=1, says=[f"shoal: {os.path.realpath(trees)}/beech/empty.jpg: ",
+                                                     "--skip-broken leaves such images out"])
         assert not os.path.exists("out/manifest.json")
     for name, more in (("here", ["--resume"]), ("away", ["--workers", 2])):
         out = pack(*usual, name, "--skip-broken", *more)

@@ -38,7 +38,10 @@ int shoal_job_data_open(shoal_data **out, const char *url, const shoal_data_opti
     *out = NULL;
     int status = shoal_store_open_at(&store, &key, url, &(shoal_store_options){.read_only = true}, deadline);
     if (status == SHOAL_OK && !*key)
-        status = shoal_fail(SHOAL_USAGE, "%s: names a store, but no blob in it", url);
+        status = shoal_fail(SHOAL_USAGE,
+                            "%s: names a store, but no blob in it; rows lie in one, as .npy or raw, and a folder of "
+                            "files is fetched first: shoal store get -r",
+                            url);
     if (status == SHOAL_OK)
         status = get_head(&head, store, key, deadline);
     if (status == SHOAL_OK)
