@@ -173,7 +173,7 @@ typedef struct shoal_round {
     int keeps;
     shoal_kept *kept[SHOAL_KEPT_MOST]; /* oldest first */
     shoal_layout layout;
-    char phase[24];      /* "scan", "seed", "run", ...: seconds are reported by phase, at most 7 of them */
+    char phase[24];      /* "run" at first; or "scan", "seed", ...: seconds are reported by phase, at most 7 of them */
     int64_t step, steps; /* position in the phase; steps 0 when unknown */
     int64_t k;           /* of a learner that tries several numbers of clusters: the one at hand; else 0 */
     double objective;    /* of the last step; NaN when there is none */

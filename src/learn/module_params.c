@@ -179,6 +179,14 @@ static const shoal_option *find_option(const shoal_option *table, const char *na
     return NULL;
 }
 
+/* What is wrong with an option, which is none of the command line here. */
+static int fail_value(int status)
+{
+    char sentence[512];
+    snprintf(sentence, sizeof sentence, "%s", shoal_error());
+    return strncmp(sentence, "--", 2) == 0 ? shoal_fail(status, "--params: %s", sentence + 2) : status;
+}
+
 static int set_option(void *config, const shoal_option *table, const char *name, const json_t *value, char **text)
 {
     const shoal_option *option = find_option(table, name);
@@ -191,9 +199,10 @@ static int set_option(void *config, const shoal_option *table, const char *name,
     if (!json_is_string(value) && !json_is_number(value))
         return shoal_fail(SHOAL_USAGE, "--params: '%s' must be a number or a text", name);
     int status = json_is_string(value) ? SHOAL_OK : make_text(text, value);
-    return status == SHOAL_OK
-               ? shoal_options_set(config, table, name, json_is_string(value) ? json_string_value(value) : *text)
-               : status;
+    if (status == SHOAL_OK &&
+        (status = shoal_options_set(config, table, name, json_is_string(value) ? json_string_value(value) : *text)) < 0)
+        status = fail_value(status);
+    return status;
 }
 
 int learn_params_set(void *config, const shoal_option *table, shoal_params *params)

@@ -145,6 +145,7 @@ int shoal_round_new_unset(shoal_round **out, size_t model_bytes)
     round->model_bytes = model_bytes;
     round->layout.carry_from = -1;
     round->objective = round->change = NAN;
+    strcpy(round->phase, "run");
     *out = round;
     return SHOAL_OK;
 }

@@ -43,7 +43,7 @@ static shoal_round *new_round(size_t bytes)
     assert_int_equal(round->keeps, 0);
     assert_int_equal(round->layout.cells, 0);
     assert_int_equal(round->layout.carry_from, -1);
-    assert_string_equal(round->phase, "");
+    assert_string_equal(round->phase, "run");
     assert_true(isnan(round->objective) && isnan(round->change));
     return round;
 }
@@ -56,7 +56,7 @@ static void use(shoal_round *round)
     round->layout.cells = 2;
     round->layout.carry_from = 3;
     round->layout.cell[1].count = 5;
-    snprintf(round->phase, sizeof round->phase, "run");
+    snprintf(round->phase, sizeof round->phase, "seed");
     round->objective = round->change = 1;
 }
 
