@@ -74,7 +74,7 @@ extern const cli_verb cli_map;
 extern const cli_verb cli_calibrate;
 extern const cli_verb cli_plan_search;
 extern const cli_verb cli_sweep, cli_sweep_show, cli_sweep_best, cli_sweep_table, cli_sweep_export, cli_sweep_check,
-    cli_sweep_list, cli_sweep_plot;
+    cli_sweep_list, cli_sweep_plot, cli_sweep_watch;
 extern const cli_verb *const cli_cluster_verbs[]; /* ended by NULL */
 extern const cli_verb cli_agent, cli_check;
 extern const cli_verb cli_worker, cli_job_list, cli_job_show, cli_job_watch, cli_job_wait, cli_job_logs, cli_job_result,

@@ -2,33 +2,58 @@
 #include "cli.h"
 
 #include "base/memory.h"
+#include "plan/units.h"
 #include "sweep/picture.h"
+#include "sweep_map.h"
 #include "sweep_verb.h"
 
 typedef struct settings {
     cli_common common;
     run_jobs_settings jobs;
     int kind;
-    const char *x, *y;
+    const char *x, *y, *price, *machines, *prices, *start;
+    bool spot, json;
+    int64_t most, work;
 } settings;
 
-enum { KIND_PROGRESS, KIND_PARALLEL, KIND_CONTOUR, KIND_CURVES };
-static const char *const kinds[] = {"progress", "parallel", "contour", "curves", NULL};
+enum { KIND_PROGRESS, KIND_TIME, KIND_MONEY, KIND_PARALLEL, KIND_CONTOUR, KIND_CURVES, KIND_MAP };
+static const char *const kinds[] = {"progress", "time", "money", "parallel", "contour", "curves", "map", NULL};
 
 static const shoal_option plot_rows[] = {
     {"kind", 0, SHOAL_OPTION_CHOICE, offsetof(settings, kind), "KIND",
-     .help = "the best value so far (progress), a line for each trial through all parameters (parallel), a map of two "
-             "of them (contour), or learning curves",
+     .help = "the best value so far by trials (progress), by time or by money; a line for each trial through all "
+             "parameters (parallel); where good trials are in two of them (contour); learning curves; or cost against "
+             "time on machines that can be rented (map)",
      .fallback = "progress", .choices = kinds},
     {"x", 0, SHOAL_OPTION_TEXT, offsetof(settings, x), "NAME",
      .help = "contour: parameter of the x axis (default: the first that varies)"},
     {"y", 0, SHOAL_OPTION_TEXT, offsetof(settings, y), "NAME",
      .help = "contour: parameter of the y axis (default: the next that varies)"},
+    {"price", 0, SHOAL_OPTION_TEXT, offsetof(settings, price), "MONEY",
+     .help = "money: what an hour of one worker costs (default: as the sweep was told)"},
     {0},
 };
-static const shoal_option *const plot_options = plot_rows;
+static const shoal_option map_rows[] = {
+    {"machines", 'M', SHOAL_OPTION_TEXT, offsetof(settings, machines), "PATTERN",
+     .help = "machines to compare, such as 'aws:us-east-1/c7i.*'", .default_text = "all of the table"},
+    {"prices", 0, SHOAL_OPTION_TEXT, offsetof(settings, prices), "FILE.csv",
+     .help = "price table that --machines chooses from (default: a small one in this program)"},
+    {"spot", 0, SHOAL_OPTION_FLAG, offsetof(settings, spot), NULL, .help = "use spot prices"},
+    {"most", 0, SHOAL_OPTION_COUNT, offsetof(settings, most), "N", .help = "up to N machines", .fallback = "16",
+     .least = 1, .most = 4096},
+    {"work", 0, SHOAL_OPTION_COUNT, offsetof(settings, work), "STEPS",
+     .help = "for so many steps in all, by trials like those of the sweep", .default_text = "what the sweep did",
+     .least = 1, .most = 1e12},
+    {"start", 0, SHOAL_OPTION_TEXT, offsetof(settings, start), "TIME", .help = "until a machine works",
+     .fallback = "60s"},
+    {"json", 0, SHOAL_OPTION_FLAG, offsetof(settings, json), NULL,
+     .help = "print the front as lines of JSON instead of a table"},
+    {0},
+};
+static const shoal_option *const plot_options = plot_rows, *const map_options = map_rows;
 static const base_option_group groups[] = {
     {"Picture", &plot_options, 0},
+    {"Map", &map_options, 0},
     {"Store", &run_jobs_options, offsetof(settings, jobs)},
     {"Help", &cli_common_options, offsetof(settings, common)},
     {0},
@@ -62,6 +87,31 @@ static int read_curves(sweep_ended **out, sweep_picture *picture, const sweep_pl
     return status;
 }
 
+/* Pictures of what was reported, and when. */
+static int draw_ended(const char *path, const settings *from, sweep_picture *picture)
+{
+    cli_sweep_map map = {.machines = from->machines,
+                         .prices = from->prices,
+                         .spot = from->spot,
+                         .json = from->json,
+                         .most = from->most,
+                         .steps = from->work};
+    picture->price = picture->log->price;
+    int status = from->price ? plan_parse_money(&picture->price, "--price", from->price) : SHOAL_OK;
+    if (status < 0)
+        return status;
+    switch (from->kind) {
+    case KIND_TIME: return sweep_picture_time(path, picture);
+    case KIND_CURVES: return sweep_picture_curves(path, picture);
+    case KIND_MONEY:
+        return picture->price > 0 ? sweep_picture_money(path, picture)
+                                  : shoal_fail(SHOAL_USAGE, "--kind money needs --price: the sweep was told none");
+    default:
+        status = plan_parse_pause(&map.start, "--start", from->start);
+        return status == SHOAL_OK ? cli_sweep_draw_map(path, picture, &map) : status;
+    }
+}
+
 static int draw(const char *path, const settings *from, const sweep_log *log, const sweep_spec *spec,
                 const sweep_place *place)
 {
@@ -80,7 +130,7 @@ static int draw(const char *path, const settings *from, const sweep_log *log, co
     }
     status = read_curves(&ended, &picture, place);
     if (status == SHOAL_OK)
-        status = sweep_picture_curves(path, &picture);
+        status = draw_ended(path, from, &picture);
     for (int64_t i = 0; i < picture.orders; i++)
         base_free(&ended[i].curve);
     base_free(&ended);
@@ -118,7 +168,9 @@ static const char *const description[] = {
 };
 static const learn_example examples[] = {
     {"shoal sweep plot digits best.svg", "the value of each trial, and the best so far"},
-    {"shoal sweep plot digits map.png --kind contour --x rate --y batch", "where good trials are"},
+    {"shoal sweep plot digits where.png --kind contour --x rate --y batch", "where good trials are"},
+    {"shoal sweep plot digits map.svg --kind map --machines 'aws:*/c7i.*' --spot --work 1000",
+     "money against time for 1,000 steps of such trials, with the front that nothing beats"},
     {NULL, NULL},
 };
 const cli_verb cli_sweep_plot = {

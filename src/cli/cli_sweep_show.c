@@ -48,17 +48,10 @@ typedef struct settings {
     int64_t top;
 } settings;
 
-typedef struct sweep {
-    cli_sweep_place at;
-    sweep_spec *spec;
-    sweep_log log;
-    bool has_log;
-} sweep;
-
-static int open_sweep(sweep *out, const settings *from, const char *name, bool check)
+int cli_sweep_open(cli_sweep_known *out, const run_jobs_settings *from, const char *name, bool check)
 {
-    *out = (sweep){0};
-    int status = cli_sweep_place_open(&out->at, &from->jobs, name, RUN_JOBS_READ);
+    *out = (cli_sweep_known){0};
+    int status = cli_sweep_place_open(&out->at, from, name, RUN_JOBS_READ);
     if (status == SHOAL_OK)
         status = sweep_place_spec(&out->spec, &out->at.place);
     if (status < 0)
@@ -68,7 +61,7 @@ static int open_sweep(sweep *out, const settings *from, const char *name, bool c
     return sweep_place_pull(&out->log, &out->at.place, check);
 }
 
-static void close_sweep(sweep *s)
+void cli_sweep_close(cli_sweep_known *s)
 {
     if (s->has_log)
         sweep_log_release(&s->log);
@@ -109,23 +102,23 @@ static const base_option_group plain_groups[] = {
 static int run_show(void *from_main, const char *const *word, int words)
 {
     const settings *from = from_main;
-    sweep s;
+    cli_sweep_known s;
     (void)words;
-    int status = open_sweep(&s, from, word[0], false);
+    int status = cli_sweep_open(&s, &from->jobs, word[0], false);
     if (status == SHOAL_OK && from->json)
         status = cli_print_json(cli_sweep_json(s.spec, &s.log, word[0]));
     else if (status == SHOAL_OK)
         cli_sweep_print_end(s.spec, &s.log, &s.at.place);
-    close_sweep(&s);
+    cli_sweep_close(&s);
     return status;
 }
 
 static int run_best(void *from_main, const char *const *word, int words)
 {
     const settings *from = from_main;
-    sweep s;
+    cli_sweep_known s;
     (void)words;
-    int status = open_sweep(&s, from, word[0], false);
+    int status = cli_sweep_open(&s, &from->jobs, word[0], false);
     if (status == SHOAL_OK && s.log.course.best < 0)
         status = shoal_fail(SHOAL_INVALID, "no trial of sweep '%s' has reported \"%s\"", word[0], s.spec->objective);
     if (status == SHOAL_OK && from->json) {
@@ -142,7 +135,7 @@ static int run_best(void *from_main, const char *const *word, int words)
             putchar('\n');
         }
     }
-    close_sweep(&s);
+    cli_sweep_close(&s);
     return status;
 }
 
@@ -152,9 +145,9 @@ static int run_table(void *from_main, const char *const *word, int words)
 {
     const settings *from = from_main;
     int64_t *order = NULL, count = 0;
-    sweep s;
+    cli_sweep_known s;
     (void)words;
-    int status = open_sweep(&s, from, word[0], false);
+    int status = cli_sweep_open(&s, &from->jobs, word[0], false);
     const sweep_course *course = &s.log.course;
     if (status == SHOAL_OK)
         status = base_alloc(&order, (size_t)course->trials, sizeof *order, "a table");
@@ -166,7 +159,7 @@ static int run_table(void *from_main, const char *const *word, int words)
             cli_sweep_print_trial(&s.log, from->top ? order[i] : i);
     }
     base_free(&order);
-    close_sweep(&s);
+    cli_sweep_close(&s);
     return status;
 }
 
@@ -188,7 +181,7 @@ static void put_cell(FILE *stream, const char *text)
     putc('"', stream);
 }
 
-static void put_csv(FILE *stream, const sweep *s)
+static void put_csv(FILE *stream, const cli_sweep_known *s)
 {
     const sweep_space *space = s->spec->space;
     fputs("trial,state,steps,value", stream);
@@ -209,7 +202,7 @@ static void put_csv(FILE *stream, const sweep *s)
     }
 }
 
-static int put_json(FILE *stream, const sweep *s, const char *name)
+static int put_json(FILE *stream, const cli_sweep_known *s, const char *name)
 {
     json_t *object = cli_sweep_json(s->spec, &s->log, name);
     if (!object)
@@ -224,10 +217,10 @@ static int run_export(void *from_main, const char *const *word, int words)
 {
     const bool csv = words < 2 || base_text_ends(word[1], ".csv");
     base_output *output = NULL;
-    sweep s;
+    cli_sweep_known s;
     if (!csv && !base_text_ends(word[1], ".json"))
         return shoal_fail(SHOAL_USAGE, "%s: must end in .csv or .json", word[1]);
-    int status = open_sweep(&s, from_main, word[0], false);
+    int status = cli_sweep_open(&s, &((const settings *)from_main)->jobs, word[0], false);
     if (status == SHOAL_OK)
         status = base_output_open(&output, words < 2 ? "-" : word[1]);
     if (status == SHOAL_OK && csv)
@@ -237,14 +230,14 @@ static int run_export(void *from_main, const char *const *word, int words)
     if (status == SHOAL_OK)
         status = base_output_commit(&output);
     base_output_discard(&output);
-    close_sweep(&s);
+    cli_sweep_close(&s);
     return status;
 }
 
 /* ---- check ------------------------------------------------------------------------------------------------------- */
 
 /* Whether the log has of each order what its result says, and nothing else. */
-static int check_results(int64_t *results, const sweep *s)
+static int check_results(int64_t *results, const cli_sweep_known *s)
 {
     const sweep_course *course = &s->log.course;
     int status = SHOAL_OK;
@@ -269,16 +262,16 @@ static int check_results(int64_t *results, const sweep *s)
 static int run_check(void *from_main, const char *const *word, int words)
 {
     int64_t results = 0;
-    sweep s;
+    cli_sweep_known s;
     (void)words;
-    int status = open_sweep(&s, from_main, word[0], true);
+    int status = cli_sweep_open(&s, &((const settings *)from_main)->jobs, word[0], true);
     if (status == SHOAL_OK)
         status = check_results(&results, &s);
     if (status == SHOAL_OK)
         printf("%" PRId64 " entries of the log: each decision follows from what was known\n"
                "%" PRId64 " results: the store has each as the log does\n",
                s.log.entries, results);
-    close_sweep(&s);
+    cli_sweep_close(&s);
     return status;
 }
 

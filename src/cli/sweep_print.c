@@ -4,8 +4,11 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/memory.h"
 #include "plan/units.h"
 #include "sweep/spending.h"
+
+enum { FAILURES_SHOWN = 3 };
 
 const char *cli_sweep_state(const sweep_trial *trial)
 {
@@ -75,6 +78,27 @@ static void print_spent(const sweep_log *log, const sweep_place *place)
            log->budget > 0 ? budget : "", time, price);
 }
 
+/* Why the last trials that failed did. */
+static void print_failures(const sweep_log *log, const sweep_place *place)
+{
+    const sweep_course *course = &log->course;
+    int shown = 0;
+    for (int64_t i = course->orders - 1; i >= 0 && shown < FAILURES_SHOWN; i--) {
+        const sweep_order *order = &course->order[i];
+        sweep_ended ended;
+        if (!order->ended || course->trial[order->trial].state != SWEEP_FAILED ||
+            sweep_place_get_result(&ended, place, order, i) < 0)
+            continue;
+        base_free(&ended.curve);
+        if (!ended.result.failed)
+            continue;
+        printf("failed     trial %" PRId64 ": ", order->trial);
+        cli_put_text(stdout, ended.note);
+        putchar('\n');
+        shown++;
+    }
+}
+
 void cli_sweep_print_end(const sweep_spec *spec, const sweep_log *log, const sweep_place *place)
 {
     const sweep_course *course = &log->course;
@@ -101,6 +125,8 @@ void cli_sweep_print_end(const sweep_spec *spec, const sweep_log *log, const swe
         between = count[i] > 0 ? ", " : between;
     }
     printf("%s\n", course->trials ? "" : "none has begun");
+    if (count[SWEEP_FAILED] > 0)
+        print_failures(log, place);
     if (course->adopted > 0)
         printf("taken over %" PRId64 " of these from sweep '%s'\n", course->adopted, spec->from);
     print_spent(log, place);

@@ -16,4 +16,15 @@ int cli_sweep_place_open(cli_sweep_place *out, const run_jobs_settings *settings
                          run_jobs_access access);
 void cli_sweep_place_close(cli_sweep_place *place);
 
+/* One with all that its log says; `check` has each decision made anew.  To be closed also after a failure. */
+typedef struct cli_sweep_known {
+    cli_sweep_place at;
+    sweep_spec *spec;
+    sweep_log log;
+    bool has_log;
+} cli_sweep_known;
+
+int cli_sweep_open(cli_sweep_known *out, const run_jobs_settings *from, const char *name, bool check);
+void cli_sweep_close(cli_sweep_known *known);
+
 #endif

@@ -65,52 +65,125 @@ static void value_axis(plot_axis *out, const sweep_picture *picture, const int64
     plot_axis_init(out, least, greatest, area.bottom, area.top);
 }
 
+/* What has come, in its order: where on the x axis, and how good, small values being good. */
+typedef struct come {
+    double at, value;
+} come;
+
+static void draw_best(plot_canvas *canvas, plot_xy *room, const sweep_picture *picture, const come *all, int64_t count,
+                      const plot_axis *x, const plot_axis *y)
+{
+    int64_t points = 0;
+    double best = INFINITY;
+    for (int64_t i = 0; i < count; i++)
+        room[i] = (plot_xy){plot_axis_place(x, all[i].at), plot_axis_place(y, picture->log->sign * all[i].value)};
+    plot_clip(canvas, &area);
+    plot_dots(canvas, room, count, 3, (plot_paint){.filled = true, .fill = GREY});
+    for (int64_t i = 0; i < count; i++) {
+        const double at = plot_axis_place(x, all[i].at);
+        if (all[i].value >= best && i + 1 < count)
+            continue;
+        if (points > 0) {
+            room[points] = (plot_xy){at, room[points - 1].y};
+            points++;
+        }
+        best = fmin(best, all[i].value);
+        room[points++] = (plot_xy){at, plot_axis_place(y, picture->log->sign * best)};
+    }
+    plot_line(canvas, room, points, (plot_paint){.width = 2, .line = plot_colour(0)});
+}
+
+/* The best so far over something that is a count of trials, or has a unit. */
+static int write_best(const char *path, const sweep_picture *picture, const come *all, int64_t count, plot_unit unit,
+                      const char *what)
+{
+    plot_canvas *canvas = NULL;
+    plot_xy *room = NULL;
+    int64_t *rank = NULL, ranked = 0;
+    plot_axis x, y;
+    int status = sweep_picture_rank(&rank, &ranked, picture);
+    if (status == SHOAL_OK && count == 0)
+        status = shoal_fail(SHOAL_INVALID, "sweep '%s' has no results that tell when they came", picture->title);
+    if (status == SHOAL_OK)
+        status = base_alloc(&room, 2 * (size_t)count + 2, sizeof *room, "a picture");
+    if (status == SHOAL_OK)
+        status = begin_picture(&canvas, picture, "best so far");
+    if (status == SHOAL_OK) {
+        const double last = all[count - 1].at;
+        value_axis(&y, picture, rank, ranked);
+        if (unit == PLOT_PLAIN)
+            plot_axis_init_whole(&x, 0, last > 0 ? (int64_t)last : 1, area.left, area.right);
+        else
+            plot_axis_init_unit(&x, unit, 0, last > 0 ? last : 1, area.left, area.right);
+        plot_frame(canvas, &area, &x, &y, what, picture->objective);
+        draw_best(canvas, room, picture, all, count, &x, &y);
+        status = plot_write(canvas, path);
+    }
+    plot_canvas_free(&canvas);
+    base_free(&room);
+    base_free(&rank);
+    return status;
+}
+
 int sweep_picture_progress(const char *path, const sweep_picture *picture)
 {
     const sweep_course *course = &picture->log->course;
-    plot_canvas *canvas = NULL;
-    plot_xy *line = NULL, *dots = NULL;
-    int64_t *rank = NULL, count = 0, points = 0, values = 0;
-    plot_axis x, y;
-    int status = sweep_picture_rank(&rank, &count, picture);
+    come *all = NULL;
+    int64_t count = 0;
+    int status = base_alloc(&all, (size_t)course->trials, sizeof *all, "a picture");
+    for (int64_t i = 0; i < course->trials && status == SHOAL_OK; i++)
+        if (isfinite(course->trial[i].value))
+            all[count++] = (come){(double)i, course->trial[i].value};
     if (status == SHOAL_OK)
-        status = base_alloc(&line, 2 * (size_t)course->trials, sizeof *line, "a picture");
-    if (status == SHOAL_OK)
-        status = base_alloc(&dots, (size_t)course->trials, sizeof *dots, "a picture");
-    if (status == SHOAL_OK)
-        status = begin_picture(&canvas, picture, "best so far");
-    if (status < 0)
-        goto done;
-    value_axis(&y, picture, rank, count);
-    plot_axis_init_whole(&x, 0, course->trials > 1 ? course->trials - 1 : 1, area.left, area.right);
-    plot_frame(canvas, &area, &x, &y, "trial", picture->objective);
-    double best = INFINITY;
-    for (int64_t i = 0; i < course->trials; i++) {
-        const double value = course->trial[i].value, at = plot_axis_place(&x, (double)i);
-        if (!isfinite(value))
-            continue;
-        dots[values++] = (plot_xy){at, plot_axis_place(&y, picture->log->sign * value)};
-        if (value >= best)
-            continue;
-        if (points > 0) {
-            line[points] = (plot_xy){at, line[points - 1].y};
-            points++;
-        }
-        best = value;
-        line[points++] = (plot_xy){at, plot_axis_place(&y, picture->log->sign * best)};
-    }
-    plot_xy end = {plot_axis_place(&x, (double)(course->trials - 1)), line[points - 1].y};
-    plot_clip(canvas, &area);
-    plot_dots(canvas, dots, values, 3, (plot_paint){.filled = true, .fill = GREY});
-    plot_line(canvas, line, points, (plot_paint){.width = 2, .line = plot_colour(0)});
-    plot_line(canvas, (plot_xy[]){line[points - 1], end}, 2, (plot_paint){.width = 2, .line = plot_colour(0)});
-    status = plot_write(canvas, path);
-done:
-    plot_canvas_free(&canvas);
-    base_free(&line);
-    base_free(&dots);
-    base_free(&rank);
+        status = write_best(path, picture, all, count, PLOT_PLAIN, "trial");
+    base_free(&all);
     return status;
+}
+
+static int by_moment(const void *a, const void *b)
+{
+    const sweep_ended *x = *(const sweep_ended *const *)a, *y = *(const sweep_ended *const *)b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Results by when they came: over the time since the first of their trials began, or what all before them cost. */
+static int draw_results(const char *path, const sweep_picture *picture, bool money)
+{
+    const sweep_ended **order = NULL;
+    come *all = NULL;
+    int64_t known = 0, count = 0;
+    double first = INFINITY, spent = 0;
+    int status = base_alloc(&order, (size_t)picture->orders, sizeof *order, "a picture");
+    if (status == SHOAL_OK)
+        status = base_alloc(&all, (size_t)picture->orders, sizeof *all, "a picture");
+    for (int64_t i = 0; i < picture->orders && status == SHOAL_OK; i++)
+        if (picture->log->course.order[i].ended && picture->ended[i].at > 0)
+            order[known++] = &picture->ended[i];
+    if (status == SHOAL_OK)
+        qsort(order, (size_t)known, sizeof *order, by_moment);
+    for (int64_t i = 0; i < known; i++)
+        first = fmin(first, order[i]->at - order[i]->seconds);
+    for (int64_t i = 0; i < known; i++) {
+        spent += order[i]->seconds / 3600 * picture->price;
+        if (!order[i]->result.failed && isfinite(order[i]->result.value))
+            all[count++] =
+                (come){money ? spent : order[i]->at - first, picture->log->sign * order[i]->result.value};
+    }
+    if (status == SHOAL_OK)
+        status = write_best(path, picture, all, count, money ? PLOT_DOLLARS : PLOT_SECONDS, money ? "cost" : "time");
+    base_free(&order);
+    base_free(&all);
+    return status;
+}
+
+int sweep_picture_time(const char *path, const sweep_picture *picture)
+{
+    return draw_results(path, picture, false);
+}
+
+int sweep_picture_money(const char *path, const sweep_picture *picture)
+{
+    return draw_results(path, picture, true);
 }
 
 /* ---- learning curves --------------------------------------------------------------------------------------------- */

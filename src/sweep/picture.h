@@ -13,10 +13,15 @@ typedef struct sweep_picture {
     /* Curves: what was reported of each order, in their order; `ended` orders. */
     const sweep_ended *ended;
     int64_t orders;
+    double price; /* dollars that an hour of a worker costs */
 } sweep_picture;
 
 /* The value of each trial, and the best so far. */
 int sweep_picture_progress(const char *path, const sweep_picture *picture);
+/* Each result and the best so far over the time since the first trial began, or over what its workers have cost since,
+ * busy as they were. */
+int sweep_picture_time(const char *path, const sweep_picture *picture);
+int sweep_picture_money(const char *path, const sweep_picture *picture);
 /* The learning curve of each trial. */
 int sweep_picture_curves(const char *path, const sweep_picture *picture);
 /* A line for each trial through its values of all parameters, the best tenth in colour. */

@@ -196,6 +196,8 @@ int sweep_place_put_result(const sweep_place *place, const sweep_order *order, c
     else
         base_json_put(&object, "value", json_real(ended->result.value));
     base_json_put(&object, "seconds", json_real(ended->seconds));
+    base_json_put(&object, "at", json_real(ended->at));
+    base_json_put(&object, "cores", json_integer(ended->cores));
     for (int64_t i = 0; i < ended->reports; i++)
         json_array_append_new(curve, json_pack("[I,f]", (json_int_t)ended->curve[i].step, ended->curve[i].value));
     base_json_put(&object, "curve", curve);
@@ -240,6 +242,8 @@ int sweep_place_get_result(sweep_ended *out, const sweep_place *place, const swe
     out->result.failed = failed != NULL;
     out->result.value = json_number_value(value);
     out->seconds = json_number_value(json_object_get(json, "seconds"));
+    out->at = json_number_value(json_object_get(json, "at"));
+    out->cores = json_integer_value(json_object_get(json, "cores"));
     const json_t *others = json_object_get(json, "others");
     for (int i = 0; i < SWEEP_OTHERS_MOST; i++) {
         const json_t *other = json_array_get(others, (size_t)i);

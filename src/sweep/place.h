@@ -58,6 +58,8 @@ typedef struct sweep_report {
 typedef struct sweep_ended {
     sweep_result result;             /* its value as it was reported */
     double seconds;                  /* it took */
+    double at;                       /* when it came, seconds since 1970 by the clock of its machine; 0: not known */
+    int64_t cores;                   /* that it had; 0: not known */
     double other[SWEEP_OTHERS_MOST]; /* further objectives where the best value was; NaN: nothing new */
     char note[SWEEP_NOTE_BYTES];     /* why it failed */
     sweep_report *curve;             /* what was reported on the way; the caller's */

@@ -455,6 +455,8 @@ static int do_order(sweep_ended *out, worker *who, int64_t number, const sweep_o
     if (event == SWEEP_REACHED && isnan(out->result.value)) /* its first report is beyond */
         sweep_process_take(out, who->process, INT64_MAX);
     out->seconds = (double)(base_now() - began) * 1e-9;
+    out->at = (double)base_wall_now() * 1e-9;
+    out->cores = self->run->threads;
     if (self->run->spec->objectives[0].measure != SWEEP_REPORTED)
         set_measured(&out->result, self, out->seconds);
     out->result.failed = event == SWEEP_FAILS;

@@ -77,6 +77,7 @@ def command():
     assert {r["kind"] for r in rows} == {"a b", "c"}
     sweep("export", "sweep", "trials.json")
     assert json.load(open("trials.json"))["trials"] == trials
+    assert sweep("watch", "sweep").startswith("12 trials, 12 results, 0 running, best loss ")
     top = sweep("table", "sweep", "--top", 3).splitlines()
     assert len(top) == 4 and "*" in top[1]
     assert "12 results: the store has each" in sweep("check", "sweep")
@@ -394,6 +395,7 @@ def failing_trials():
     sweep("--vary", "x=1,2,3,4", "--run", "test {x} -gt 2 && echo '{\"loss\": '{x}'}'", "--sampler", "grid", "--name",
           "some")
     assert [t["state"] for t in trials_of("some")] == ["failed", "failed", "done", "done"]
+    assert "failed     trial 1: exit code 1" in sweep("show", "some")
 
 
 @apart.test
@@ -401,7 +403,7 @@ def pictures():
     pathlib.Path("trial.py").write_text(TRIAL)
     sweep(*RATE, "--vary", "size=1,2,4", "--run", f"SIZE={{size}} {sys.executable} trial.py {{rate}} 0", "--steps", 9,
           "--stop", "asha", "--trials", 12)
-    shown = {"progress": ["best so far", "trial", "loss"], "parallel": ["rate", "size", "4"],
+    shown = {"progress": ["best so far", "trial", "loss"], "time": ["best so far", "time", "loss"], "parallel": ["rate", "size", "4"],
              "contour": ["rate", "size", "darker"], "curves": ["learning curves", "step"]}
     for kind, words in shown.items():
         sweep("plot", "sweep", kind + ".svg", "--kind", kind)
@@ -409,6 +411,17 @@ def pictures():
         text = open(kind + ".svg").read()
         assert all(word in text for word in words), (kind, text[:400])
         assert open(kind + ".png", "rb").read(4) == b"\x89PNG"
+    sweep("plot", "sweep", "money.svg", "--kind", "money", "--price", "3USD")
+    assert "cost" in open("money.svg").read()
+    assert "--kind money needs --price" in sweep("plot", "sweep", "x.svg", "--kind", "money", expect=2)
+    pathlib.Path("prices.csv").write_text("cloud,region,machine,vcpus,memory_gib,usd_per_hour\na,b,small,2,4,0.1\n"
+                                          "a,b,large,8,16,0.4\na,b,dear,2,4,0.9\n")
+    front = sweep("plot", "sweep", "map.svg", "--kind", "map", "--prices", "prices.csv", "--work", 100000, "--json")
+    front = [json.loads(line) for line in front.splitlines()]
+    assert front and all(f["machine"] != "a:b/dear" for f in front), front
+    for f in front:
+        assert not any(g["seconds"] <= f["seconds"] and g["dollars"] < f["dollars"] for g in front), front
+    assert "Pareto" in open("map.svg").read()
     assert 'no parameter "x"' in sweep("plot", "sweep", "x.svg", "--kind", "contour", "--x", "x", expect=2)
     assert "must end in .svg or .png" in sweep("plot", "sweep", "x.pdf", expect=2)
     sweep("--vary", "x=1,2", "--run", "exit {x}", "--name", "none", expect=1)
