@@ -28,16 +28,17 @@ if TYPE_CHECKING:
     from shoal.models import load
     from shoal.net import NetClassifier
     from shoal.qjam import Master, NumpyMatrixDataSet, RemoteWorker
+    from shoal.sweeps import Sweep, sweep
 
 # The module that each lies in: what is never used is never loaded.
 PLACES = {"Autoencoder": "autoencoder", "ChosenK": "choose", "Executor": "executor", "GaussianNB": "bayes",
           "KMeans": "kmeans", "LogisticRegression": "logistic", "Master": "qjam", "MiniBatchKMeans": "kmeans",
           "NetClassifier": "net", "NumpyMatrixDataSet": "qjam", "RemoteWorker": "qjam", "choose_k": "choose",
-          "load": "models"}
+          "Sweep": "sweeps", "load": "models", "sweep": "sweeps"}
 
 __all__ = ["Autoencoder", "ChosenK", "Error", "Executor", "GaussianNB", "KMeans", "LogisticRegression", "Master",
-           "MiniBatchKMeans", "NetClassifier", "NumpyMatrixDataSet", "RemoteError", "RemoteWorker", "__version__",
-           "choose_k", "load"]
+           "MiniBatchKMeans", "NetClassifier", "NumpyMatrixDataSet", "RemoteError", "RemoteWorker", "Sweep",
+           "__version__", "choose_k", "load", "sweep"]
 
 
 def __getattr__(name: str) -> "object":

@@ -75,6 +75,7 @@ static int run_watch(void *from_main, const char *const *word, int words)
 {
     const settings *from = from_main;
     const bool terminal = isatty(STDOUT_FILENO);
+    bool over = false;
     cli_sweep_known s;
     int64_t entries = -1;
     (void)words;
@@ -87,7 +88,9 @@ static int run_watch(void *from_main, const char *const *word, int words)
             print_line(&s);
         entries = s.log.entries;
         fflush(stdout);
-        if (status < 0 || sweep_log_is_over(&s.log))
+        if (status == SHOAL_OK)
+            status = sweep_log_has_ended(&over, &s.log);
+        if (status < 0 || over)
             break;
         const int64_t until = base_time_after(base_now(), LOOK_EVERY);
         while (base_now() < until && !cli_signals_stopped())
@@ -97,7 +100,7 @@ static int run_watch(void *from_main, const char *const *word, int words)
         status = sweep_place_pull(&s.log, &s.at.place, false);
     }
     cli_signals_allow_stop(false);
-    if (status == SHOAL_OK && !terminal && sweep_log_is_over(&s.log))
+    if (status == SHOAL_OK && !terminal && over)
         cli_sweep_print_end(s.spec, &s.log, &s.at.place);
     cli_sweep_close(&s);
     return status;

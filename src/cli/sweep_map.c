@@ -155,11 +155,8 @@ static int draw_map(const char *path, const sweep_picture *picture, const work *
     snprintf(why, sizeof why, "trials on %" PRId64 " core%s each, at %sprices; measured on this sweep's workers",
              work->cores, work->cores == 1 ? "" : "s", map->spot ? "spot " : "");
     if (status == SHOAL_OK)
-        status = plan_picture_write(path, &(plan_picture){.title = title,
-                                                          .why = why,
-                                                          .point = point,
-                                                          .points = points,
-                                                          .counted = "machines"});
+        status = plan_picture_write(
+            path, &(plan_picture){.title = title, .why = why, .point = point, .points = points, .counted = "machines"});
     if (status == SHOAL_OK)
         print_front(point, points, map->json);
     base_free(&point);

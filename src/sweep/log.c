@@ -378,3 +378,21 @@ int sweep_log_restart(sweep_log *log, int64_t entries)
     base_free(&old);
     return status;
 }
+
+int sweep_log_has_ended(bool *out, sweep_log *log)
+{
+    const int64_t entries = log->entries, orders = log->course.orders;
+    char *text = NULL;
+    *out = sweep_log_is_over(log);
+    if (*out || entries == 0 || log->course.open > 0 || log->ahead > 0)
+        return SHOAL_OK;
+    int status = sweep_log_make(&text, log, &(sweep_taken){.asks = 1, .goal = INFINITY});
+    base_free(&text);
+    if (status == SHOAL_OK && log->course.orders == orders) {
+        sweep_log_drop_idle(log);
+        *out = sweep_log_is_over(log);
+        return SHOAL_OK;
+    }
+    const int restarted = sweep_log_restart(log, entries);
+    return status < 0 ? status : restarted;
+}

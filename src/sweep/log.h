@@ -66,5 +66,7 @@ int sweep_log_restart(sweep_log *log, int64_t entries);
 int64_t sweep_log_awaits(const sweep_log *log);
 /* Whether nothing more is to be done: it was stopped, the goal was reached, or nothing is open and nothing follows. */
 bool sweep_log_is_over(const sweep_log *log);
+/* The same for a log whose decisions were only read: whether another would follow is tried. */
+int sweep_log_has_ended(bool *out, sweep_log *log);
 
 #endif

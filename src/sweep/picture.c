@@ -166,8 +166,7 @@ static int draw_results(const char *path, const sweep_picture *picture, bool mon
     for (int64_t i = 0; i < known; i++) {
         spent += order[i]->seconds / 3600 * picture->price;
         if (!order[i]->result.failed && isfinite(order[i]->result.value))
-            all[count++] =
-                (come){money ? spent : order[i]->at - first, picture->log->sign * order[i]->result.value};
+            all[count++] = (come){money ? spent : order[i]->at - first, picture->log->sign * order[i]->result.value};
     }
     if (status == SHOAL_OK)
         status = write_best(path, picture, all, count, money ? PLOT_DOLLARS : PLOT_SECONDS, money ? "cost" : "time");

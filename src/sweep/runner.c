@@ -650,11 +650,11 @@ static void look_after(runner *self)
         if (status == SHOAL_OK && base_now() > look) {
             look = base_time_after(base_now(), LOOK_LESS_OFTEN);
             status = catch_up(self);
+            if (status == SHOAL_OK && self->crew && !self->over)
+                status = sweep_log_has_ended(&self->over, self->log);
         }
-        if (status == SHOAL_OK && self->crew && !self->over) {
-            self->over = sweep_log_is_over(self->log);
-            status = self->over ? SHOAL_OK : sweep_crew_tend(self->crew);
-        }
+        if (status == SHOAL_OK && self->crew && !self->over)
+            status = sweep_crew_tend(self->crew);
         if (status < 0)
             give_up(self, status);
     }
