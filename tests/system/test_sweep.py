@@ -125,12 +125,12 @@ def learner():
     # One at a time: a trial that goes on was ended before, and has a checkpoint well beyond what is known of it.
     sweep("--vary", "rate=1e-3..1:log", "--vary", "batch=8,16,32", "--learner", f"train {FLOWERS} {shlex.join(net)} "
           "--model $SHOAL_FOLDER/model.safetensors", "--objective", "validation_loss", "--steps", 9, "--stop", "asha",
-          "--trials", 6, "--workers", 1, "--name", "train")
+          "--trials", 9, "--workers", 1, "--name", "train")
     trials = trials_of("train")
     best = min((t for t in trials if t["state"] == "done"), key=lambda t: t["value"])
     assert os.path.exists(f"train.trials/{best['trial']}/model.safetensors") and best["step"] == 9
     # What the learner says by itself, with these values, is what its trials say, whether they were paused or not.
-    for trial in trials:
+    for trial in [best, *(t for t in trials if t["step"] < 9)][:4]:
         own = subprocess.run([SHOAL, "train", FLOWERS, *net, "--rate", str(trial["parameters"]["rate"]), "--batch",
                               str(trial["parameters"]["batch"]), "--json"], capture_output=True, text=True, check=True)
         values = json.loads(own.stdout)["epoch_validation_loss"][:trial["step"]]
@@ -404,7 +404,8 @@ def pictures():
     sweep(*RATE, "--vary", "size=1,2,4", "--run", f"SIZE={{size}} {sys.executable} trial.py {{rate}} 0", "--steps", 9,
           "--stop", "asha", "--trials", 12)
     shown = {"progress": ["best so far", "trial", "loss"], "time": ["best so far", "time", "loss"],
-             "parallel": ["rate", "size", "4"], "contour": ["rate", "size", "darker"], "curves": ["learning curves", "step"]}
+             "parallel": ["rate", "size", "4"], "contour": ["rate", "size", "darker"],
+             "curves": ["learning curves", "step"]}
     for kind, words in shown.items():
         sweep("plot", "sweep", kind + ".svg", "--kind", kind)
         sweep("plot", "sweep", kind + ".png", "--kind", kind)
