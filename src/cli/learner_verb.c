@@ -28,10 +28,25 @@ static const char on_ranks[] =
 
 static const shoal_option describe_rows[] = {
     {"describe", 0, SHOAL_OPTION_FLAG, offsetof(settings, describe),
-     .help = "print what the options make of the rows of DATA, such as the layers of a net, and run nothing"},
+     .help =
+         "print what the options make of the rows of DATA, such as the layers of a net, and run nothing; --shape is "
+         "enough, without DATA"},
     {0},
 };
 static const shoal_option *const describe_options = describe_rows;
+
+/* Without DATA, as options alone have it. */
+static int describe_options_alone(const shoal_request *request)
+{
+    char *text = NULL;
+    int status = request->face->check ? request->face->check(request->config, &request->inputs) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = request->face->describe(&text, request->config, &(learn_rows){0});
+    if (status == SHOAL_OK)
+        fputs(text, stdout);
+    base_free(&text);
+    return status;
+}
 
 /* Ranks all read the rows, and the first one prints. */
 static int describe_run(const shoal_request *request)
@@ -59,16 +74,17 @@ static int run_learner(void *from_main, const char *const *word, int words)
     const learn_face *face = settings->common.verb->face;
     shoal_outcome *outcome = NULL;
     cli_watch watch;
-    (void)words;
+    if (words == 0 && !settings->describe)
+        return shoal_fail(SHOAL_USAGE, "%s needs DATA", face->algorithm->name);
     cli_watch_start(&watch, settings->print.quiet);
     watch.progress.face = face;
     request->face = face;
     request->algorithm = face->algorithm;
-    request->data = word[0];
+    request->data = words > 0 ? word[0] : NULL;
     request->json = settings->print.json;
     request->watch = cli_watcher(&watch);
     if (settings->describe) {
-        int described = describe_run(request);
+        int described = words > 0 ? describe_run(request) : describe_options_alone(request);
         cli_progress_clear(&watch.progress);
         return described;
     }
@@ -106,7 +122,7 @@ static void make_learner_verb(made_verb *out, const learn_face *face)
     out->verb = (cli_verb){.name = face->algorithm->name,
                            .summary = face->summary,
                            .word = {"DATA"},
-                           .words_least = 1,
+                           .words_least = face->describe ? 0 : 1,
                            .synopsis = face->synopsis,
                            .description = out->description,
                            .examples = face->examples,

@@ -283,7 +283,7 @@ typedef struct learn_face {
     void (*learnt)(void *config, const shoal_result *result);
 
     /* Optional.  A text about what a run would do with these rows, which --describe prints instead; the caller frees
-     * it. */
+     * it.  Without rows, all that they say is zero and the options are not settled. */
     int (*describe)(char **out, const void *config, const learn_rows *rows);
     /* Optional.  What a round that is about to be mapped says, which may be from anyone, or once there is no more, with
      * `round` NULL, the result.  `config` is NULL where it is not known, *out is zero before. */

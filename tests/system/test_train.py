@@ -271,6 +271,8 @@ def it_learns():
     check("probabilities", np.allclose(shares.sum(axis=1), 1) and (shares.argmax(axis=1) == found).all())
     table = shoal("train", "many.npy", "--target", "many-labels.npy", "--net", "net.txt", "--describe")
     check("--describe", table.returncode == 0 and "6 x 8 x 8" in table.stdout and "556" in table.stdout, table)
+    alone = shoal("train", "--net", "net.txt", "--shape", "10x10x3", "--describe")
+    check("--describe without rows", alone.returncode == 0 and alone.stdout == table.stdout, alone)
 
 
 def starts_are_weights_by_their_names():
@@ -437,6 +439,7 @@ def refused():
         (["--net", "dense 4 softmax", "--rescale", "0:1e-300"], "--rescale: 0:1e-300 leads beyond float32"),
         (["--net", "dense 4 softmax", "--rescale", "1e300:1"], "--rescale: 1e300:1 leads beyond float32"),
         ([], "--net is missing"),
+        (["--net", "dense 4 softmax", "--rate", 0], "--rate must be at least 1e-37, not 0"),
         (["--net", "dense 4 softmax", "--target", "zeros-labels.npy"], "at least two classes"),
         (["--net", "dense 4 softmax", "--optimiser", "adm"], "optimiser"),
         (["--net", "batch norm; dense 4 softmax", "--group", 1], "--group 1: a batch norm finds its averages in each"),

@@ -152,6 +152,16 @@ int train_make_result(shoal_result **out, const train_now *self, const train_fou
     return SHOAL_OK;
 }
 
+/* The shape of the rows and how they are scaled: a net is parsed with these to find its tensors. */
+static bool has_settings(const shoal_result *result, const train_settings *set)
+{
+    return shoal_result_number(result, "channels") == (double)set->channels &&
+           shoal_result_number(result, "height") == (double)set->height &&
+           shoal_result_number(result, "width") == (double)set->width &&
+           shoal_result_number(result, "flat") == (double)set->flat &&
+           shoal_result_number(result, "scale") == set->scale && shoal_result_number(result, "shift") == set->shift;
+}
+
 int train_check_result(const shoal_algorithm *self, const shoal_result *result, const shoal_round *first,
                        const shoal_shape *shape)
 {
@@ -169,6 +179,7 @@ int train_check_result(const shoal_algorithm *self, const shoal_result *result, 
                       learn_result_has(result, "net", SHOAL_UINT8, 1, &text) &&
                       learn_result_has(result, "history", SHOAL_FLOAT64, 2, any) &&
                       history->shape[0] <= model->set.epochs && epoch >= 0 && epoch <= (double)history->shape[0] &&
+                      epoch == floor(epoch) && has_settings(result, &model->set) &&
                       memcmp(shoal_result_tensor(result, "net")->values, model->text, (size_t)text) == 0 &&
                       learn_classes_good(shoal_result_tensor(result, "classes")->values, net.classes);
     return good ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "the result is not a net for these rows");
@@ -191,7 +202,7 @@ int train_update_held(shoal_round **next, shoal_result **result, const train_now
         return status;
     *header = *model;
     train_epoch_values(values, self, header);
-    values[TRAIN_HELD_LOSS] = (double)measure[TRAIN_LOSS] * TRAIN_LOSS_UNIT / held;
+    values[TRAIN_HELD_LOSS] = (double)measure[TRAIN_LOSS] * train_loss_unit(&self->round->layout, self->shape) / held;
     values[TRAIN_HELD_ACCURACY] = (double)measure[TRAIN_RIGHT] / held;
     header->phase = train_memo_values(&header->set, &self->net) > 0 ? TRAIN_REMEMBER : TRAIN_RUN;
     train_end_epoch(header, ended, values, values[TRAIN_HELD_LOSS]);

@@ -204,13 +204,20 @@ static int check_train(const void *untyped, const learn_inputs *given)
     return config->shape ? train_shape_parse(&shape, config->shape) : SHOAL_OK;
 }
 
+/* Without rows, --shape says what they would be. */
 static int describe_train(char **out, const void *untyped, const learn_rows *rows)
 {
     const train_config *config = untyped;
     char *text = NULL;
     train_net net;
+    train_shape shape = {.channels = rows->columns - 1, .height = 1, .width = 1};
     *out = NULL;
-    int status = train_config_net(&net, &text, config, rows->columns - 1);
+    if (rows->columns == 0 && !config->shape)
+        return shoal_fail(SHOAL_USAGE,
+                          "--describe without DATA needs --shape, such as 28x28: what images the rows are");
+    int status = rows->columns == 0 ? train_shape_parse(&shape, config->shape) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = train_config_net(&net, &text, config, train_shape_values(&shape));
     if (status == SHOAL_OK)
         status = train_net_describe(out, &net);
     base_free(&text);

@@ -8,9 +8,6 @@
 #include "learn/pick.h"
 #include "learn/train/train_internal.h"
 
-/* Rows that are looked at together outside batches. */
-enum { ROWS_AT_ONCE = 16 };
-
 /* ---- what maps share --------------------------------------------------------------------------------------------- */
 
 void train_forget(void **inout)
@@ -66,7 +63,8 @@ int train_prepare(void **prepared, const shoal_round *round, const shoal_shape *
 
 static int64_t rows_at_once(const shoal_round *round, const shoal_shape *shape)
 {
-    const int64_t most = round->layout.pick.count ? learn_pick_group_rows(&round->layout.pick, shape) : ROWS_AT_ONCE;
+    const int64_t most =
+        round->layout.pick.count ? learn_pick_group_rows(&round->layout.pick, shape) : TRAIN_ROWS_AT_ONCE;
     return most < shape->rows ? most : shape->rows;
 }
 
@@ -193,13 +191,12 @@ static void augment_rows(mapping *self, const train_model *model, const train_pr
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-/* A loss beyond this is as good as none: the gradient says so too. */
-static void add_measures(shoal_partial *partial, double loss, int64_t right)
+/* A greater loss is as good as none: the gradient says so too. */
+static void add_measures(shoal_partial *partial, double loss, int64_t right, double unit)
 {
-    const double most = 0x1p20;
     int64_t *sum = shoal_partial_values(partial, TRAIN_CELL_MEASURES);
-    const double counted = loss < most ? loss : most; /* also where it is not a number */
-    sum[TRAIN_LOSS] = base_add_wrapping(sum[TRAIN_LOSS], nearest_integer(counted / TRAIN_LOSS_UNIT));
+    const double counted = loss < TRAIN_LOSS_MOST ? loss : TRAIN_LOSS_MOST; /* also where it is not a number */
+    sum[TRAIN_LOSS] = base_add_wrapping(sum[TRAIN_LOSS], nearest_integer(counted / unit));
     sum[TRAIN_RIGHT] += right;
 }
 
@@ -243,7 +240,7 @@ static void map_batch(shoal_partial *partial, const shoal_round *round, const tr
     train_forwards_part(&self.work, &shared->with, first, end, grain->rows, &drop);
     train_loss(&loss, &right, &self.work, shared->with.kernel, self.class, grain->rows);
     train_backwards(&self.work, &shared->with, grain->rows, &drop);
-    add_measures(partial, loss, right);
+    add_measures(partial, loss, right, train_loss_unit(&round->layout, grain->shape));
     add_gradient(partial, model, shared, self.work.gradient, train_sum_bits(&round->layout, grain->shape));
 }
 
@@ -251,6 +248,7 @@ static void map_held(shoal_partial *partial, const shoal_round *round, const tra
                      const shoal_grain *grain, const shoal_scratch *scratch)
 {
     const int64_t most = rows_at_once(round, grain->shape);
+    const double unit = train_loss_unit(&round->layout, grain->shape);
     mapping self = cut_mapping(shared, most, false, grain, scratch);
     for (int64_t first = 0; first < grain->rows; first += most) {
         const int64_t left = grain->rows - first, rows = left < most ? left : most;
@@ -259,7 +257,7 @@ static void map_held(shoal_partial *partial, const shoal_round *round, const tra
         const int layer = take_rows(&self, round->model, shared, grain, first, rows, scratch->counters);
         train_forwards_part(&self.work, &shared->with, layer, shared->net.layers, rows, NULL);
         train_loss(&loss, &right, &self.work, shared->with.kernel, self.class, rows);
-        add_measures(partial, loss, right);
+        add_measures(partial, loss, right, unit);
     }
 }
 

@@ -66,13 +66,26 @@ int64_t train_rows_of_batch(const shoal_pick *pick, const train_net *net, const 
     return rows;
 }
 
-int train_sum_bits(const shoal_layout *layout, const shoal_shape *shape)
+static int bits_of(double count)
 {
-    const double maps = (double)learn_pick_groups(&layout->pick, shape) * (double)shape->strata;
     int bits = 0;
-    while (bits < 60 && ldexp(1, bits) < maps)
+    while (bits < 60 && ldexp(1, bits) < count)
         bits++;
     return bits;
+}
+
+int train_sum_bits(const shoal_layout *layout, const shoal_shape *shape)
+{
+    return bits_of((double)learn_pick_groups(&layout->pick, shape) * (double)shape->strata);
+}
+
+/* 2^bits sums of up to TRAIN_LOSS_MOST, 2^20, are at most 2^62 of these. */
+double train_loss_unit(const shoal_layout *layout, const shoal_shape *shape)
+{
+    enum { MEASURED = 10, UNIT = -32 };
+    const double held = (double)(shape->held / TRAIN_ROWS_AT_ONCE) + (double)shape->grains;
+    const int bits = layout->pick.count > 0 ? train_sum_bits(layout, shape) : bits_of(held);
+    return ldexp(1, UNIT + (bits > MEASURED ? bits - MEASURED : 0));
 }
 
 int64_t train_memo_values(const train_settings *set, const train_net *net)

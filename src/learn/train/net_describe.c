@@ -82,12 +82,16 @@ int train_net_describe(char **out, const train_net *net)
 {
     char *text = NULL, name[NAME_BYTES], shape[NAME_BYTES];
     size_t size = 0;
-    const int width = net->frozen > 0 ? 36 : 28;
+    int width = 28;
     double operations = 0, trained = 0;
     *out = NULL;
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return shoal_fail(SHOAL_MEMORY, "out of memory for the table of a net");
+    for (int i = 0; i < net->layers; i++) {
+        name_layer(name, &net->layer[i], i, i < net->frozen);
+        width = (int)strlen(name) > width ? (int)strlen(name) : width;
+    }
     fprintf(to, "%-*s %-18s %12s %16s\n", width, "layer", "output", "parameters", "operations");
     name_shape(shape, &net->in);
     put_row(to, width, "  rows", shape, 0, 0);

@@ -1,5 +1,6 @@
 /* Nets by mini-batches as a learner: a scan, then steps down the gradient of batch after batch, and what is held out
  * after each epoch.  See docs/learn/train.md. */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ static const shoal_option options[] = {
     {"epochs", 0, SHOAL_OPTION_COUNT, AT(epochs), "N", "how often all rows are seen", "10", 0, .most = 1 << 20},
     {"optimiser", 0, SHOAL_OPTION_CHOICE, AT(optimiser), "NAME", "sgd, momentum, nesterov, adam or adamw", "momentum",
      .choices = optimisers},
-    {"rate", 0, SHOAL_OPTION_REAL, AT(rate), "R", .help = "length of a step", .least = 0, .most = 1e6,
+    {"rate", 0, SHOAL_OPTION_REAL, AT(rate), "R", .help = "length of a step", .least = 1e-37, .most = 1e6,
      .default_text = "0.05; 0.001 for adam and adamw"},
     {"momentum", 0, SHOAL_OPTION_REAL, AT(momentum), "M", "what is kept of the last step, for momentum and nesterov",
      "0.9", 0, .most = 0.9999},
@@ -390,6 +391,15 @@ static int stay(shoal_round **next, const train_now *self, const train_model *he
     return SHOAL_OK;
 }
 
+/* A step may go beyond float32 where no gradient tells: of the last one, or of a unit that gives nothing any more. */
+static bool finite_weights(const train_now *self, const float *weights)
+{
+    bool finite = true;
+    for (int64_t i = 0; i < train_net_values(&self->net); i++)
+        finite &= fabsf(weights[i]) <= FLT_MAX;
+    return finite;
+}
+
 /* Takes one step, and goes to the next batch, to what is held out, or to the end. */
 static int go_on(shoal_round **next, shoal_result **result, const train_now *self, train_model *header,
                  const shoal_partial *merged, const shoal_crew *crew, bool stop)
@@ -400,7 +410,7 @@ static int go_on(shoal_round **next, shoal_result **result, const train_now *sel
     double values[TRAIN_EPOCH_VALUES];
     shoal_round *made = NULL;
     header->step++;
-    header->loss += (double)measure[TRAIN_LOSS] * TRAIN_LOSS_UNIT;
+    header->loss += (double)measure[TRAIN_LOSS] * train_loss_unit(&self->round->layout, self->shape);
     header->right += (double)measure[TRAIN_RIGHT];
     header->seen += rows;
     header->power[0] *= 0.9;
@@ -443,7 +453,9 @@ static int go_on(shoal_round **next, shoal_result **result, const train_now *sel
     train_write_history(kept, self, header, values);
     train_write_weights(kept, self, made);
     made->objective = so_far;
-    if (status == SHOAL_OK && (whole || stop)) {
+    if (status == SHOAL_OK && (ends || stop) && !finite_weights(self, train_parameters_of(made))) {
+        status = train_diverge(result, self);
+    } else if (status == SHOAL_OK && (whole || stop)) {
         train_now after = *self;
         after.round = made;
         after.model = made->model;

@@ -95,12 +95,13 @@ static inline const float *train_parameters(const train_model *model)
     return (const float *)(model + 1);
 }
 
-/* The cells of rounds that are no scan: SUMs are of whole numbers, the loss in 2^-32.  The gradient is followed by the
- * running averages, and the greatest values of layers by those of their averages.  There is nothing
+/* The cells of rounds that are no scan: SUMs are of whole numbers, the loss in units of train_loss_unit.  The gradient
+ * is followed by the running averages, and the greatest values of layers by those of their averages.  There is nothing
  * for frozen layers. */
 enum { TRAIN_LOSS, TRAIN_RIGHT, TRAIN_MEASURES };
 enum { TRAIN_CELL_MEASURES, TRAIN_CELL_GRADIENT, TRAIN_CELL_GREATEST };
-#define TRAIN_LOSS_UNIT 0x1p-32
+/* What one map adds to the loss at most, and where that is not a number. */
+#define TRAIN_LOSS_MOST 0x1p20
 
 train_shape train_shape_of(const train_settings *set);
 /* Parses the net that a model holds; it was good when the round was checked. */
@@ -128,6 +129,8 @@ int64_t train_group_least(const train_net *net);
 int64_t train_rows_of_batch(const shoal_pick *pick, const train_net *net, const shoal_shape *shape);
 /* How many bits the sum of a batch needs beyond those of one map. */
 int train_sum_bits(const shoal_layout *layout, const shoal_shape *shape);
+/* In which the loss is counted: so small a unit that the greatest losses of all maps fit into 64 bits. */
+double train_loss_unit(const shoal_layout *layout, const shoal_shape *shape);
 
 void train_layout(shoal_layout *layout, const train_model *model, const train_net *net, const shoal_shape *shape);
 int train_check(const shoal_algorithm *self, const shoal_round *round, const shoal_shape *shape);
@@ -149,6 +152,9 @@ train_kept train_kept_of(const train_model *model, const train_net *net, int64_t
 
 /* What maps count: rows whose frozen layers were computed, and rows that the memo had that of. */
 enum { TRAIN_COMPUTED, TRAIN_REMEMBERED };
+
+/* Rows that are looked at together outside batches. */
+enum { TRAIN_ROWS_AT_ONCE = 16 };
 
 /* ---- map.c ------------------------------------------------------------------------------------------------------- */
 
@@ -277,7 +283,8 @@ int train_update_held(shoal_round **next, shoal_result **result, const train_now
                       bool stop);
 /* The result of a run that is stopped where this round begins. */
 int train_stop(shoal_result **result, const train_now *self);
-/* A gradient that is not finite: the result with the weights of an epoch before, or a failure where there is none. */
+/* A gradient that is not finite, or a step to weights that are not: the result with the weights of an epoch before, or
+ * a failure where there is none. */
 int train_diverge(shoal_result **result, const train_now *self);
 
 /* ---- train.c, predict.c ------------------------------------------------------------------------------------------ */
