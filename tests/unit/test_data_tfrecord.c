@@ -2,6 +2,7 @@
 #include "tfrecord_support.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 /* 2 x 3 pixels in grey. */
 #define PIXELS bytes_list(BLOB("\1\2\3\4\5\6"))
@@ -326,6 +327,37 @@ static void test_skipping_images(void **state)
                     "--skip-broken is for TFRecord, and this is text");
 }
 
+/* Files of a folder, one of them empty, follow each other; records are counted, and lost, by file. */
+static void test_folder_of_files(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"many/a.tfrec", "many/b.tfrec", "many/c.tfrec", "many/c.tfrec.idx"};
+    const blob two = FRAMES(EXAMPLE(entry_of("a", FLOATS(1))), EXAMPLE(entry_of("a", FLOATS(2))));
+    const blob one = FRAMES(EXAMPLE(entry_of("a", FLOATS(3))));
+    char second[160];
+    assert_int_equal(mkdir(file_path("many"), 0700), 0);
+    write_blob(names[0], two);
+    write_blob(names[1], BLOB(""));
+    write_blob(names[2], joined(one, one));
+    write_blob(names[3], BLOB("0 20"));
+    shoal_data *data = open_data(file_path("many"));
+    assert_string_equal(shoal_data_format(data), "tfrecord");
+    assert_non_null(strstr(shoal_data_detail(data), " in 3 files, "));
+    EXPECT_VALUES(data, 4, 1, 1, 2, 3, 3);
+    write_blob(names[0], (blob){two.bytes, two.size - 1});
+    snprintf(second, sizeof second, "many/a.tfrec: record 2, byte %zu: the file is cut off", two.size / 2);
+    refuse(file_path("many"), SHOAL_INVALID, second);
+    EXPECT_VALUES(open_with(file_path("many"), &(shoal_data_options){.skip_broken = true}), 3, 1, 1, 3, 3);
+    write_blob(names[2], joined(one, FRAMES(EXAMPLE(entry_of("a", FLOATS(4, 5))))));
+    snprintf(second, sizeof second, "many/c.tfrec: record 2, byte %zu: \"a\" has 2 values, and in ", one.size);
+    write_blob(names[0], one);
+    refuse(file_path("many"), SHOAL_INVALID, second);
+    refuse(file_path("many"), SHOAL_INVALID, "and in record 1 of a.tfrec it has 1");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(unlink(file_path(names[i])), 0);
+    assert_int_equal(rmdir(file_path("many")), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_wrong_frames),
         cmocka_unit_test(test_skipping),
         cmocka_unit_test(test_skipping_images),
+        cmocka_unit_test(test_folder_of_files),
     };
     return cmocka_run_group_tests_name("data_tfrecord", tests, folder_setup, folder_teardown);
 }
