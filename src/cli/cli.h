@@ -78,7 +78,7 @@ extern const cli_verb cli_sweep, cli_sweep_show, cli_sweep_best, cli_sweep_table
 extern const cli_verb *const cli_cluster_verbs[]; /* ended by NULL */
 extern const cli_verb cli_agent, cli_check;
 extern const cli_verb cli_worker, cli_job_list, cli_job_show, cli_job_watch, cli_job_wait, cli_job_logs, cli_job_result,
-    cli_job_scale, cli_job_resume, cli_job_cancel, cli_job_remove;
+    cli_job_scale, cli_job_deadline, cli_job_budget, cli_job_resume, cli_job_cancel, cli_job_remove;
 
 /* The verb called by `count` words ("data", "info", or just "data-info"); NULL when there is none. */
 const cli_verb *cli_verb_find(const char *const *word, int count);

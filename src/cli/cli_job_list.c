@@ -35,7 +35,7 @@ static int show_line(const settings *settings, const shoal_job *job, bool first)
 {
     char place[64], age[24], learner[sizeof job->algorithm];
     if (settings->json)
-        return cli_print_json(cli_job_show_json(job));
+        return cli_print_json(cli_job_show_json(job, NULL));
     cli_format_learner(learner, sizeof learner, job);
     cli_format_place(place, sizeof place, job);
     cli_format_age(age, sizeof age, (double)time(NULL) - job->created);

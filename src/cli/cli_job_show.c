@@ -71,10 +71,13 @@ static int show_job(const settings *settings, const run_jobs *jobs, const shoal_
     int status = SHOAL_OK;
     if (job->state == SHOAL_JOB_RUNNING && job->live == 0)
         (void)run_worker_command(&command, jobs, job); /* a spec that is gone by now needs none */
+    cli_job_held held = {0};
+    held.aimed = control_aim_get(&held.aim, jobs->store, job->id, run_jobs_deadline(jobs)) == SHOAL_OK;
+    held.known = held.aimed && control_held_get(&held.held, jobs->store, job->id, run_jobs_deadline(jobs)) == SHOAL_OK;
     if (settings->json)
-        status = cli_print_json(cli_job_show_json(job));
+        status = cli_print_json(cli_job_show_json(job, &held));
     else
-        cli_job_show_text(stdout, job, command);
+        cli_job_show_text(stdout, job, &held, command);
     base_free(&command);
     return status;
 }

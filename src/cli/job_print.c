@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "plan/units.h"
 #include "run/jobs.h"
 #include "store/store_internal.h"
 
@@ -191,7 +192,23 @@ static void show_workers(FILE *stream, const shoal_job *job)
           stream);
 }
 
-void cli_job_show_text(FILE *stream, const shoal_job *job, const char *start)
+static void show_held(FILE *stream, const shoal_job *job, const cli_job_held *held)
+{
+    char line[CONTROL_LINE_BYTES], budget[PLAN_UNITS_BYTES];
+    bool running = job->state == SHOAL_JOB_RUNNING;
+    if (!held->aimed || (held->aim.deadline <= 0 && held->aim.budget <= 0))
+        return;
+    plan_format_money(budget, held->aim.budget);
+    if (running && held->known) {
+        control_describe(line, &held->aim, &held->held, (double)time(NULL));
+        fprintf(stream, "held       %s\n", line);
+    } else {
+        fprintf(stream, "held       to %s%s%s\n", held->aim.deadline > 0 ? "a deadline" : "",
+                held->aim.deadline > 0 && held->aim.budget > 0 ? " and " : "", held->aim.budget > 0 ? budget : "");
+    }
+}
+
+void cli_job_show_text(FILE *stream, const shoal_job *job, const cli_job_held *held, const char *start)
 {
     char maker[80];
     snprintf(maker, sizeof maker, "%s by shoal %s", job->algorithm, job->version);
@@ -208,6 +225,7 @@ void cli_job_show_text(FILE *stream, const shoal_job *job, const char *start)
         fputc('\n', stream);
     }
     show_state(stream, job, start);
+    show_held(stream, job, held);
     show_rounds(stream, job);
     fprintf(stream, "slices     %" PRId64 ", merged in %" PRId64 " level%s", job->slices, job->levels - 1,
             base_plural(job->levels - 1));
@@ -285,9 +303,42 @@ static json_t *json_code(const shoal_job *job)
     return object;
 }
 
-json_t *cli_job_show_json(const shoal_job *job)
+static json_t *json_moment(double moment)
+{
+    return moment > 0 ? json_real(moment) : json_null();
+}
+
+/* Moments are seconds since 1970. */
+static json_t *json_held(const cli_job_held *held)
+{
+    static const char *const verdict[CONTROL_VERDICTS] = {"kept", "late", "dear", "either"};
+    json_t *object = json_object();
+    base_json_put(&object, "deadline", json_moment(held->aim.deadline));
+    base_json_put(&object, "budget", held->aim.budget > 0 ? json_real(held->aim.budget) : json_null());
+    base_json_put(&object, "price", base_json_real(held->aim.price));
+    if (!held->known)
+        return object;
+    base_json_put(&object, "end", json_moment(held->held.end));
+    base_json_put(&object, "end_low", json_moment(held->held.low));
+    base_json_put(&object, "end_high", json_moment(held->held.high));
+    base_json_put(&object, "workers", json_integer(held->held.workers));
+    base_json_put(&object, "workers_least", json_integer(held->held.least));
+    base_json_put(&object, "workers_most", json_integer(held->held.most));
+    base_json_put(&object, "changes", json_integer(held->held.state.changes));
+    base_json_put(&object, "verdict", json_string(verdict[held->held.verdict]));
+    base_json_put(&object, "spent", base_json_real(held->held.spent));
+    base_json_put(&object, "outstanding", base_json_real(held->held.cost - held->held.spent));
+    base_json_put(&object, "projected", base_json_real(held->held.cost));
+    base_json_put(&object, "projected_high", base_json_real(held->held.cost_high));
+    base_json_put(&object, "worker_seconds", base_json_real(held->held.worker_seconds));
+    return object;
+}
+
+json_t *cli_job_show_json(const shoal_job *job, const cli_job_held *held)
 {
     json_t *object = json_object();
+    if (held)
+        base_json_put(&object, "held", held->aimed ? json_held(held) : json_null());
     base_json_put(&object, "id", json_string(job->id));
     base_json_put(&object, "learner", base_json_text(job->algorithm));
     base_json_put(&object, "state", json_string(run_jobs_state_name(job)));

@@ -20,8 +20,8 @@ static const cli_verb *const other_verbs[] = {
     &cli_data_verify, &cli_data_speed,   &cli_store_ls,    &cli_store_get,    &cli_store_put,    &cli_store_cat,
     &cli_store_rm,    &cli_store_du,     &cli_store_copy,  &cli_store_bench,  &cli_map,          &cli_worker,
     &cli_agent,       &cli_check,        &cli_job_list,    &cli_job_show,     &cli_job_watch,    &cli_job_wait,
-    &cli_job_logs,    &cli_job_result,   &cli_job_scale,   &cli_job_resume,   &cli_job_cancel,   &cli_job_remove,
-    &cli_help,        &cli_man,          &cli_completion,
+    &cli_job_logs,    &cli_job_result,   &cli_job_scale,   &cli_job_deadline, &cli_job_budget,   &cli_job_resume,
+    &cli_job_cancel,  &cli_job_remove,   &cli_help,        &cli_man,          &cli_completion,
 };
 enum { OTHER_VERBS = sizeof other_verbs / sizeof *other_verbs, VERBS_MOST = OTHER_VERBS + 64, TOPICS_MOST = 16 };
 

@@ -23,6 +23,8 @@ void control_trend_init(control_trend *self, double error)
 void control_trend_init_blind(control_trend *self)
 {
     control_trend_init(self, 10);
+    self->ab = self->aa; /* both are in units of the same round */
+    self->bb += self->aa;
 }
 
 /* ---- what was seen ----------------------------------------------------------------------------------------------- */

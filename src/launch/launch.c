@@ -3,6 +3,7 @@
 #include "launch/launch.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <shoal/error.h>
 
@@ -23,7 +24,7 @@ struct launch_group {
     launch_order order;
     int count;
     member members[SHOAL_TEXTS_MOST];
-    int64_t wanted;
+    int64_t wanted, slots; /* slots: numbers of workers that may be given out */
 };
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
@@ -33,7 +34,7 @@ static int find_launcher(const struct launcher **out, const char **rest, const c
 {
     const char *colon = strchr(spec, ':');
     size_t length = colon ? (size_t)(colon - spec) : 0;
-    if (*spec && !spec[strspn(spec, "0123456789")]) {
+    if (*spec && !spec[strspn(spec, "0123456789.")]) {
         *out = &launch_local;
         *rest = spec;
         return SHOAL_OK;
@@ -56,14 +57,34 @@ static int find_launcher(const struct launcher **out, const char **rest, const c
     return shoal_fail(SHOAL_USAGE, "--workers: '%s' is not one of %s", spec, forms);
 }
 
+/* "1..8" at the start of what follows the colon: *rest is the text from the 8 on.  `least` is 0 without a range. */
+static int take_range(int64_t *least, const char **rest, const char *spec)
+{
+    const char *dots = strstr(*rest, "..");
+    char number[24];
+    size_t length = dots ? (size_t)(dots - *rest) : 0;
+    *least = 0;
+    if (length == 0 || strspn(*rest, "0123456789") != length)
+        return SHOAL_OK;
+    snprintf(number, sizeof number, "%.*s", (int)(length < 20 ? length : 20), *rest);
+    int64_t most = strtoll(dots + 2, NULL, 10);
+    *least = strtoll(number, NULL, 10);
+    if (*least < 1 || most < *least)
+        return shoal_fail(SHOAL_USAGE, "--workers: '%s' should be a range such as 1..8, from 1 up", spec);
+    *rest = dots + 2;
+    return SHOAL_OK;
+}
+
 int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store_scheme, int64_t threads)
 {
     *out = (launch_ask){.local = true, .patience = specs->count == 0 ? 3600 : 0};
     for (int i = 0; i < specs->count; i++) {
         const struct launcher *launcher = NULL;
         const char *rest = NULL;
-        int64_t before = out->workers;
+        int64_t before = out->workers, least = 0;
         int status = find_launcher(&launcher, &rest, specs->text[i]);
+        if (status == SHOAL_OK)
+            status = take_range(&least, &rest, specs->text[i]);
         if (status == SHOAL_OK)
             status = launcher->ask(out, rest, store_scheme, threads);
         if (status < 0)
@@ -71,6 +92,7 @@ int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store
         if (out->workers > LAUNCH_WORKERS_MOST)
             return shoal_fail(SHOAL_USAGE, "--workers: %lld workers are more than the %d there can be",
                               (long long)out->workers, LAUNCH_WORKERS_MOST);
+        out->least += least;
         out->patience = launcher->patience > out->patience ? launcher->patience : out->patience;
         out->part[out->count++] = (launch_part){.launcher = launcher, .rest = rest, .workers = out->workers - before};
     }
@@ -79,13 +101,14 @@ int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
-static int start_member(launch_group *self, const launch_part *part, int64_t extra)
+static int start_member(launch_group *self, const launch_part *part, int64_t begin, int64_t extra)
 {
     member *member = &self->members[self->count];
     int status = base_alloc((void **)&member->workers, 1, part->launcher->size, "the workers");
     if (status < 0)
         return status;
-    *member->workers = (launch_workers){.class = part->launcher, .order = &self->order, .first_slot = self->wanted};
+    *member->workers =
+        (launch_workers){.class = part->launcher, .order = &self->order, .first_slot = self->slots, .begin = begin};
     member->share = part->workers;
     status = part->launcher->start(member->workers, part->rest, extra);
     if (status < 0) {
@@ -93,9 +116,19 @@ static int start_member(launch_group *self, const launch_part *part, int64_t ext
         base_free(&member->workers);
         return status;
     }
-    self->wanted += part->workers + extra;
+    self->slots += part->workers + extra;
+    self->wanted += (begin >= 0 ? begin : part->workers) + extra;
     self->count++;
     return SHOAL_OK;
+}
+
+/* How many of `count` workers belong to the first `parts` of them, as share_up_to. */
+static int64_t share_of_ask(const launch_ask *ask, int parts, int64_t count)
+{
+    int64_t before = 0;
+    for (int i = 0; i < parts; i++)
+        before += ask->part[i].workers;
+    return ask->workers > 0 ? (int64_t)((double)count * (double)before / (double)ask->workers + 0.5) : 0;
 }
 
 int launch_new(launch_group **out, const launch_ask *ask, const launch_order *order)
@@ -106,8 +139,11 @@ int launch_new(launch_group **out, const launch_ask *ask, const launch_order *or
     if (status < 0)
         return status;
     self->order = *order;
-    for (int i = 0; i < ask->count && status == SHOAL_OK; i++)
-        status = start_member(self, &ask->part[i], i == 0 ? order->helpers : 0);
+    for (int i = 0; i < ask->count && status == SHOAL_OK; i++) {
+        int64_t begin =
+            order->begin > 0 ? share_of_ask(ask, i + 1, order->begin) - share_of_ask(ask, i, order->begin) : -1;
+        status = start_member(self, &ask->part[i], begin, i == 0 ? order->helpers : 0);
+    }
     if (status < 0) {
         char *why = NULL;
         bool kept = base_copy_text(&why, shoal_error()) == SHOAL_OK;

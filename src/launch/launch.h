@@ -39,6 +39,7 @@ typedef struct launch_order {
     const char *kernel;    /* "auto", say */
     int64_t threads;       /* of each worker; 0: its machine's cores divided among that machine's workers */
     int64_t memory;        /* bytes of each worker; 0: its part of three quarters of its machine's */
+    int64_t begin;         /* so many are started at first, the others by launch_scale; 0: all */
     int64_t helpers; /* with split roles: worker 0 reduces last, 1 to helpers - 1 reduce, the rest map; 0: all do all */
     bool led;        /* this process leads the job: they map and reduce */
     const char *ssh; /* the command that ssh: uses, "ssh -F FILE", say; NULL: $SHOAL_SSH, or ssh */
@@ -58,13 +59,14 @@ typedef shoal_texts launch_specs;
 /* One of --workers. */
 typedef struct launch_part {
     const struct launcher *launcher;
-    const char *rest; /* of the text, after its colon */
+    const char *rest; /* of the text, after its colon, and after "A.." where it has a range */
     int64_t workers;
 } launch_part;
 
 /* What specs ask for, found out without starting anything.  The texts of the specs must last as long as this. */
 typedef struct launch_ask {
-    int64_t workers; /* in all */
+    int64_t workers; /* in all: the most where it is a range, local:1..8 */
+    int64_t least;   /* in all, the lower ends of ranges; 0 without any: as many as there are */
     int64_t slots;   /* threads in all, as far as this machine can tell */
     bool local;      /* all are processes of this machine */
     bool far;        /* some do not see this machine's files */

@@ -68,7 +68,7 @@ static int local_start(launch_workers *base, const char *rest, int64_t extra)
                                    .arguments = compose_local,
                                    .gone = tell_gone,
                                    .context = self};
-    return launch_crew_new(&self->crew, count + extra, &options);
+    return launch_crew_new(&self->crew, (base->begin >= 0 ? base->begin : count) + extra, &options);
 }
 
 static int local_tick(launch_workers *base)

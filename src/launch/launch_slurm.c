@@ -47,7 +47,10 @@ static int slurm_start(launch_workers *base, const char *rest, int64_t extra)
     if (status < 0)
         return status;
     *self->way = (launch_workers){.class = class, .order = base->order, .first_slot = base->first_slot};
-    return class->start(self->way, rest, extra);
+    status = class->start(self->way, rest, extra);
+    if (status == SHOAL_OK && base->begin >= 0)
+        status = class->scale(self->way, base->begin + extra);
+    return status;
 }
 
 static launch_workers *way_of(const launch_workers *base)

@@ -167,6 +167,8 @@ static int start_host(ssh_launch *self, int index, const ssh_words *own, int64_t
         &(far_options){.order = self->base.order, .count = workers, .first_slot = first_slot, .gate = self->gate});
 }
 
+static int ssh_scale(launch_workers *base, int64_t count);
+
 static int ssh_start(launch_workers *base, const char *rest, int64_t extra)
 {
     ssh_launch *self = (ssh_launch *)base;
@@ -189,6 +191,8 @@ static int ssh_start(launch_workers *base, const char *rest, int64_t extra)
         self->count += status == SHOAL_OK;
     }
     self->wanted = slot - base->first_slot;
+    if (status == SHOAL_OK && base->begin >= 0) /* before any agent has been reached */
+        status = ssh_scale(base, base->begin + extra);
     ssh_words_release(&own);
     return status;
 }

@@ -6,6 +6,8 @@
 #include <shoal/job.h>
 #include <shoal/option.h>
 
+#include "control/aim.h"
+
 typedef struct run_jobs_settings {
     const char *store; /* NULL: SHOAL_STORE or, without that, a folder of this user */
     double patience;   /* seconds that one request may take, all its attempts included */
@@ -58,6 +60,9 @@ int run_jobs_place(char **out, const char *url);
 const char *run_jobs_state_name(const shoal_job *job);
 /* Asks whoever started workers for a job to keep that many of them.  SHOAL_USAGE for a job that has ended. */
 int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers);
+/* Holds a job to what `change` makes of what it is held to now, which is nothing at first: within a few seconds whoever
+ * started its workers goes by it.  SHOAL_USAGE for a job that has ended, and whatever `change` returns. */
+int run_jobs_hold(const run_jobs *jobs, const char *id, int (*change)(void *context, control_aim *aim), void *context);
 /* Removes a job from the store, and what this machine keeps about it.  SHOAL_USAGE without `force` while workers are at
  * work on it. */
 int run_jobs_remove(const run_jobs *jobs, const char *id, bool force);

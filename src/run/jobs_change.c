@@ -11,13 +11,37 @@ const char *run_jobs_state_name(const shoal_job *job)
     return job->state == SHOAL_JOB_RUNNING && job->live == 0 ? "waiting" : names[job->state];
 }
 
-int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers)
+static int check_running(const run_jobs *jobs, const char *id)
 {
     shoal_job *job = NULL;
     int status = shoal_job_describe(&job, jobs->store, id, 0, run_jobs_deadline(jobs));
     if (status == SHOAL_OK && job->state != SHOAL_JOB_RUNNING)
         status = shoal_fail(SHOAL_USAGE, "job %s is %s and needs no workers", id, run_jobs_state_name(job));
     shoal_job_free(&job);
+    return status;
+}
+
+int run_jobs_hold(const run_jobs *jobs, const char *id, int (*change)(void *context, control_aim *aim), void *context)
+{
+    control_aim aim;
+    int status = check_running(jobs, id);
+    if (status == SHOAL_OK)
+        status = control_aim_get(&aim, jobs->store, id, run_jobs_deadline(jobs));
+    if (status == SHOAL_OK || status == SHOAL_ABSENT || status == SHOAL_BROKEN)
+        status = change(context, &aim);
+    return status == SHOAL_OK ? control_aim_put(jobs->store, id, &aim, run_jobs_deadline(jobs)) : status;
+}
+
+int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers)
+{
+    control_aim aim;
+    int status = check_running(jobs, id);
+    if (status == SHOAL_OK && control_aim_get(&aim, jobs->store, id, run_jobs_deadline(jobs)) == SHOAL_OK &&
+        (aim.deadline > 0 || aim.budget > 0))
+        status = shoal_fail(SHOAL_USAGE,
+                            "job %s is held to its %s, which decides how many workers it has: `shoal job %s none` ends "
+                            "that",
+                            id, aim.deadline > 0 ? "deadline" : "budget", aim.deadline > 0 ? "deadline" : "budget");
     return status == SHOAL_OK ? shoal_job_want(jobs->store, id, workers, run_jobs_deadline(jobs)) : status;
 }
 

@@ -10,6 +10,7 @@
 #include "blobs.h"
 #include "engine/store/job_setup.h"
 #include "engine/store/job_tree.h"
+#include "hold.h"
 #include "launch/launch.h"
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
@@ -290,6 +291,10 @@ static int check_unused(const run_workers_options *options)
                         : options->keep_rounds   ? "--keep-rounds"
                         : options->patience > 0  ? "--patience"
                         : options->worker_memory ? "--worker-memory"
+                        : options->hold_deadline ? "--deadline"
+                        : options->budget        ? "--budget"
+                        : options->price         ? "--price"
+                        : options->or_stop       ? "--or-stop"
                                                  : NULL;
     return given
                ? shoal_fail(SHOAL_USAGE, "%s needs --workers WHERE or --store URL: it is about runs on workers", given)
@@ -299,11 +304,16 @@ static int check_unused(const run_workers_options *options)
 int run_workers_check(const run_workers_options *options)
 {
     launch_ask ask;
+    control_aim aim;
+    bool held = false;
     job_tree tree;
     if (!run_on_workers(options) && check_unused(options) < 0)
         return SHOAL_USAGE;
-    if (launch_ask_for(&ask, &options->workers, NULL, 0) < 0)
+    if (launch_ask_for(&ask, &options->workers, NULL, 0) < 0 || run_hold_aim(&aim, &held, options, 0) < 0)
         return SHOAL_USAGE;
+    if (ask.least > 0 && !held)
+        return shoal_fail(SHOAL_USAGE, "--workers: a range of workers needs --deadline or --budget, which choose among "
+                                       "them; without, it is one number");
     if (options->name && job_setup_check_name(options->name) < 0)
         return run_blame_option(SHOAL_USAGE);
     if (options->roles && strcmp(options->roles, "all") != 0 && strcmp(options->roles, "split") != 0)

@@ -46,6 +46,9 @@ typedef struct run_workers_options {
     int64_t slices, keep_rounds, worker_memory;
     double lease, patience;
     bool detach;
+    /* What the job is held to while it runs (hold.h), as people write it; NULL for nothing. */
+    const char *hold_deadline, *budget, *price;
+    bool or_stop;
     /* Of `shoal job resume`, for jobs that were submitted elsewhere (kept_request.h). */
     bool foreign;           /* it is one */
     bool write_outputs;     /* also those that only the store names */

@@ -111,7 +111,18 @@ static const shoal_option workers_rows[] = {
          "start workers; may be given several times: local:N processes on this machine, ssh:HOST[:N],... on machines "
          "that ssh reaches, where nothing needs to be installed, slurm:N[?partition=P&time=MINUTES] on a cluster; each "
          "has its part of its machine's cores, or --threads of them; without --store they meet in a folder of this "
-         "user, and the job is removed from it when it is done"},
+         "user, and the job is removed from it when it is done; with --deadline or --budget N may be a range, 1..8"},
+    {"deadline", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, hold_deadline), "TIME",
+     .help = "hold the job to end within TIME from now, such as 90m, with as few workers as 95% of cases need: it "
+             "starts and ends workers while the job runs, up to those of --workers"},
+    {"budget", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, budget), "MONEY",
+     .help = "hold the job to cost at most MONEY, such as 5USD, at --price: before more is spent it stops, and can be "
+             "resumed"},
+    {"price", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, price), "MONEY",
+     .help = "what an hour of one worker costs: 0.03USD"},
+    {"or-stop", 0, SHOAL_OPTION_FLAG, offsetof(run_workers_options, or_stop), NULL,
+     .help = "stop the job, which can be resumed, as soon as --deadline or --budget can't be met (default: say so and "
+             "go on with the best that can be done)"},
     {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, ssh), "COMMAND",
      .help = "command that ssh: calls instead of ssh, such as 'ssh -F FILE'", .default_text = "$SHOAL_SSH, or ssh"},
     {"worker-memory", 0, SHOAL_OPTION_BYTES, offsetof(run_workers_options, worker_memory), "BYTES",

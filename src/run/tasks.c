@@ -76,6 +76,9 @@ static int start_group(shoal_task_workers *self)
     const char *scheme = shoal_store_describe(shoal_tasks_store(self->tasks)).scheme;
     launch_ask ask = {0};
     int status = launch_ask_for(&ask, &self->specs, scheme, options->threads);
+    if (status == SHOAL_OK && ask.least > 0)
+        status = shoal_fail(SHOAL_USAGE, "--workers: a range of workers is for jobs with --deadline or --budget; for "
+                                         "tasks it is one number");
     if (status == SHOAL_OK && ask.outlive)
         status = shoal_fail(SHOAL_USAGE,
                             "workers of Slurm that reach %s by themselves can't be given the key of tasks: "

@@ -14,6 +14,7 @@
 #include "function.h"
 #include "engine/store/job_setup.h"
 #include "engine/store/job_spec.h"
+#include "hold.h"
 #include "hosts.h"
 #include "launch/launch.h"
 #include "predicted.h"
@@ -34,6 +35,7 @@ typedef struct following {
     run_jobs *jobs;                     /* the outcome's */
     const char *id;
     launch_group *workers;
+    run_hold *hold;    /* to a deadline or a budget; never NULL while it has workers */
     shoal_store *data; /* where the rows are, for workers that can't reach that store themselves; NULL: none needs it */
     char *data_key;    /* and what they are called there */
     int64_t count, helpers; /* workers that --workers asks for; reducers beside them */
@@ -104,6 +106,9 @@ static int start_workers(following *self)
     self->count = ask->workers;
     if (splits_roles(self->options))
         self->helpers = (int64_t)ceil(sqrt((double)self->count)) + 1;
+    status = run_hold_new(&self->hold, self->outcome);
+    if (status < 0)
+        return status;
     const launch_order order = {.store_url = self->jobs->url,
                                 .store = self->jobs->store,
                                 .data = self->data,
@@ -113,6 +118,7 @@ static int start_workers(following *self)
                                 .kernel = self->request->place.kernel,
                                 .threads = self->request->place.threads,
                                 .memory = self->options->worker_memory,
+                                .begin = run_hold_begin(self->hold),
                                 .helpers = self->helpers,
                                 .ssh = self->options->ssh,
                                 .program = self->request->program,
@@ -158,8 +164,15 @@ static int forget_scale(following *self)
 static int scale_workers(following *self)
 {
     double now = base_seconds(), every = shoal_store_describe(self->jobs->store).wakes ? 0.5 : 2;
-    int64_t wanted = -1;
-    if (!self->workers || now - self->want_looked < every)
+    int64_t wanted = -1, held = -1;
+    if (!self->workers)
+        return SHOAL_OK;
+    int status = run_hold_tick(&held, self->hold, launch_running(self->workers));
+    if (status < 0)
+        return status;
+    if (held >= 0) /* a deadline decides, not `shoal job scale` */
+        return held == launch_wanted(self->workers) ? SHOAL_OK : launch_scale(self->workers, held);
+    if (now - self->want_looked < every)
         return SHOAL_OK;
     self->want_looked = now;
     if (shoal_job_wanted(&wanted, self->jobs->store, self->id, shoal_after(5)) < 0 || wanted < 0)
@@ -205,8 +218,10 @@ static void on_followed_round(void *context, const shoal_round *done, const shoa
                               double seconds)
 {
     following *self = context;
-    if (self->workers)
+    if (self->workers) {
         launch_progress(self->workers);
+        run_hold_round(self->hold, done, next, seconds);
+    }
     run_on_round(self->outcome, done, next, all_rows, seconds);
 }
 
@@ -372,11 +387,14 @@ static int follow_with_workers(following *self)
     if (status < 0 && base_copy_text(&why, shoal_error()) == SHOAL_OK)
         shorten(why, self->id);
     end_leading(self);
+    if (self->hold)
+        run_hold_end(self->hold, status == SHOAL_OK);
     if (self->workers) {
         if (status < 0 || !launch_wait(self->workers, 0.3))
             launch_stop(self->workers, 2);
         launch_free(&self->workers);
     }
+    run_hold_free(&self->hold);
     base_parting_say(NULL);
     base_free(&parting);
     shoal_store_close(&self->data);
