@@ -124,6 +124,8 @@ control_answer control_choose(control_state *state, const control_question *ques
             state->low = 0;
         } else if (answer.wanted < running) {
             answer.machines = lower_by_consent(state, answer.wanted, running);
+        } else if (answer.wanted > running && holds && !isfinite(question->deadline) && off > LOWER * (double)running) {
+            state->low = 0; /* money is there to be faster */
         } else if (answer.wanted > running && !holds) {
             /* A little more than that, the more so the more often it was not enough. */
             control_verdict verdict;

@@ -35,8 +35,8 @@ struct run_hold {
     int64_t ran, running;       /* workers then, and now; -1: they changed meanwhile */
     double ticked, looked, put; /* moments */
     int unmet;                  /* observations in a row */
-    bool told, foretold;
-    double average, began; /* worker seconds of this process */
+    int told;                   /* that it may not hold: 1, that it can't: 2 */
+    double average, began;      /* worker seconds of this process */
 };
 
 static double wall(void)
@@ -198,7 +198,6 @@ static void note_band(run_hold *self, const control_answer *answer)
     held->cost = held->spent + answer->band.cost;
     held->cost_high = held->spent + answer->band.cost_high;
     self->unmet = answer->verdict == CONTROL_KEPT ? 0 : self->unmet + 1;
-    self->foretold = true;
 }
 
 static void decide(run_hold *self)
@@ -312,7 +311,7 @@ static void look_at_aim(run_hold *self)
         return;
     self->aim = aim;
     self->unmet = 0;
-    self->told = false;
+    self->told = 0;
     self->held.state = (control_state){0};
     int64_t before = self->held.workers;
     take_up(self);
@@ -330,25 +329,37 @@ static void put_held(run_hold *self)
     (void)control_held_put(self->outcome->jobs.store, self->outcome->away.id, &self->held, shoal_after(5));
 }
 
-static void describe_unmet(char out[CONTROL_LINE_BYTES + 128], const run_hold *self)
+/* Whether it is not even to be expected. */
+static bool is_hopeless(const run_hold *self)
 {
-    static const char *const what[CONTROL_VERDICTS] = {[CONTROL_LATE] = "the deadline can't be met",
-                                                       [CONTROL_DEAR] = "the budget does not reach the end",
-                                                       [CONTROL_EITHER] =
-                                                           "deadline and budget will probably not both be met"};
-    char line[CONTROL_LINE_BYTES];
-    control_describe(line, &self->aim, &self->held, wall());
-    snprintf(out, CONTROL_LINE_BYTES + 128, "%s: at best the job %s", what[self->held.verdict], line);
+    const control_held *held = &self->held;
+    bool late = self->aim.deadline > 0 && held->end > self->aim.deadline;
+    bool dear = self->aim.budget > 0 && held->cost > self->aim.budget;
+    return late || dear;
 }
 
+static void describe_unmet(char out[CONTROL_LINE_BYTES + 128], const run_hold *self)
+{
+    const control_held *held = &self->held;
+    char line[CONTROL_LINE_BYTES];
+    bool dear = self->aim.budget > 0 && held->cost > self->aim.budget;
+    const char *what = !is_hopeless(self) ? "this will probably hold, but not in 95% of cases"
+                       : dear             ? "the budget does not reach the end"
+                                          : "the deadline can't be met";
+    control_describe(line, &self->aim, held, wall());
+    snprintf(out, CONTROL_LINE_BYTES + 128, "%s: at best the job %s", what, line);
+}
+
+/* Said once when it is only uncertain, and once more when it is hopeless. */
 static int tell_unmet(run_hold *self)
 {
     char line[CONTROL_LINE_BYTES + 128];
-    if (self->held.verdict == CONTROL_KEPT || self->unmet < TELL_AFTER || self->told)
+    int told = is_hopeless(self) ? 2 : 1;
+    if (self->held.verdict == CONTROL_KEPT || self->unmet < TELL_AFTER || self->told >= told)
         return SHOAL_OK;
-    self->told = true;
+    self->told = told;
     describe_unmet(line, self);
-    if (self->aim.or_stop)
+    if (self->aim.or_stop && told == 2)
         return shoal_fail(SHOAL_STOPPED, "%s; --or-stop stops it", line);
     run_warn(self->outcome, line);
     return SHOAL_OK;
@@ -363,13 +374,19 @@ static int check_spent(const run_hold *self)
                       self->aim.budget);
 }
 
+static void count_time(run_hold *self)
+{
+    double now = base_seconds(), worked = (double)self->running * (now - self->ticked);
+    self->ticked = now;
+    self->held.worker_seconds += worked;
+    self->average += worked;
+    self->held.spent += self->aim.price / 3600 * worked;
+}
+
 int run_hold_tick(int64_t *workers, run_hold *self, int64_t running)
 {
-    double now = base_seconds(), passed = now - self->ticked;
-    self->ticked = now;
-    self->held.worker_seconds += (double)self->running * passed;
-    self->average += (double)self->running * passed;
-    self->held.spent += self->aim.price / 3600 * (double)self->running * passed;
+    double now = base_seconds();
+    count_time(self);
     self->running = running;
     *workers = -1;
     look_at_aim(self);
@@ -388,6 +405,7 @@ void run_hold_end(run_hold *self, bool done)
     double now = wall(), lasted = fmax(base_seconds() - self->began, 1e-3);
     if (!self->active)
         return;
+    count_time(self);
     self->held.at = now;
     if (done)
         self->held.end = self->held.low = self->held.high = now;

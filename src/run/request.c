@@ -311,7 +311,7 @@ int run_workers_check(const run_workers_options *options)
         return SHOAL_USAGE;
     if (launch_ask_for(&ask, &options->workers, NULL, 0) < 0 || run_hold_aim(&aim, &held, options, 0) < 0)
         return SHOAL_USAGE;
-    if (ask.least > 0 && !held)
+    if (ask.least > 0 && !held && !options->aimed)
         return shoal_fail(SHOAL_USAGE, "--workers: a range of workers needs --deadline or --budget, which choose among "
                                        "them; without, it is one number");
     if (options->name && job_setup_check_name(options->name) < 0)

@@ -83,8 +83,8 @@ static int choose_workers(run_workers_options *workers, const shoal_outcome *out
     } else if (run_workers_are_none(workers)) {
         workers->workers.count = 0;
     }
-    int status = run_workers_check(
-        &(run_workers_options){.store = outcome->jobs.url, .workers = workers->workers, .roles = workers->roles});
+    int status = run_workers_check(&(run_workers_options){
+        .store = outcome->jobs.url, .workers = workers->workers, .roles = workers->roles, .aimed = true});
     if (about->state == SHOAL_JOB_DONE)
         workers->workers.count = 0; /* its outputs may still have to be written */
     return status;

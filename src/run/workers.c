@@ -387,13 +387,13 @@ static int follow_with_workers(following *self)
     if (status < 0 && base_copy_text(&why, shoal_error()) == SHOAL_OK)
         shorten(why, self->id);
     end_leading(self);
-    if (self->hold)
-        run_hold_end(self->hold, status == SHOAL_OK);
     if (self->workers) {
         if (status < 0 || !launch_wait(self->workers, 0.3))
             launch_stop(self->workers, 2);
         launch_free(&self->workers);
     }
+    if (self->hold) /* with what its workers cost until they were gone */
+        run_hold_end(self->hold, status == SHOAL_OK);
     run_hold_free(&self->hold);
     base_parting_say(NULL);
     base_free(&parting);

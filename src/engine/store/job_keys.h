@@ -7,6 +7,7 @@
  *     jobs/ID/code/SHA256                   files that the job brings along
  *     jobs/ID/from/NAME, .../to/NAME        blobs that maps get and put
  *     jobs/ID/want                          how many workers whoever starts them should keep up
+ *     jobs/ID/aim, jobs/ID/held             what the job is held to, and how that stands (control/aim.h)
  *     jobs/ID/round/R/model                 model of round R, R > 0, or the end; only if absent
  *     jobs/ID/round/R/kept   what rounds from R on keep for the next update (shoal_kept), where R brought something new
  *     jobs/ID/round/R/LEVEL/PARENT/INDEX    a piece of round R: of a slice at level 0, of a group above; only if absent
