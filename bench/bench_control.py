@@ -6,9 +6,9 @@
 On the model (bench/control_sim.c): 1,000 seeds of each scenario; how many of the feasible deadlines each policy meets,
 at what multiple of the cost of the cheapest fixed number known afterwards, with how many changes.  Jockey's constants
 are from memory.  For real: jobs on local:1..8 while another process takes half of a core from the middle on, in turn
-with a fixed choice of two; deadlines that the fixed choice would have met count.  Overhead: jobs of two workers that are
-held, in turn with some that are not.  A table on stdout, everything in bench/results/control.json; nothing fails when a
-bar is missed.
+with a fixed choice of two; deadlines that the fixed choice would have met count.  Overhead: jobs of two workers that
+are held, in turn with some that are not.  A table on stdout, everything in bench/results/control.json; nothing fails
+when a bar is missed.
 """
 import argparse
 import json

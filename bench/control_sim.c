@@ -3,7 +3,7 @@
  *
  *     bench_control_sim SEEDS ERROR LOSSES DRIFT [SLOPE [DEADLINE]]       one line of JSON a policy
  *
- * A job has 100 rounds.  One takes  work / W * straggling(W) + 2 + SLOPE * W  seconds with W machines, times noise of 8%.
+ * A job has 100 rounds, of  work / W * straggling(W) + 2 + SLOPE * W  seconds with W machines, and noise: 8%.
  * `work` is off by exp(ERROR * normal), and DRIFT times as much from half on.  A machine takes 90 s to come, is lost
  * LOSSES times an hour, and then costs the others 30 s and half a round; whoever keeps a number replaces it.  The same
  * seed gives every policy the same noise, and machine k of a round the same fate.  DEADLINE is a multiple of what 12

@@ -4,7 +4,7 @@
  *     control_aim aim;
  *     int status = control_aim_get(&aim, store, id, deadline);        // SHOAL_ABSENT: the job is held to nothing
  *     aim.deadline = now + 5400;
- *     status = control_aim_put(store, id, &aim, deadline);            // `shoal job deadline`: within two seconds it holds
+ *     status = control_aim_put(store, id, &aim, deadline);            // `shoal job deadline`: it holds within seconds
  *
  *     jobs/ID/aim      what people want: written by them
  *     jobs/ID/held     how it stands, and what is needed to go on: written by who looks after the workers

@@ -7,9 +7,9 @@
  *     ... answer.machines; answer.verdict says whether what was asked for can be kept
  *
  * With a deadline: the fewest machines whose 95% bound meets it.  With a budget: the fastest whose bound fits it.  With
- * both: the cheapest that meets both.  What keeps neither from being missed is the best that can be done: with a budget,
- * which always holds, the fastest within it.  Up at once; down only when three rounds in a row agree and by at least 15%,
- * and then to the most that these three wanted.  Pure. */
+ * both: the cheapest that meets both.  Where nothing does, it is the best that can be done; with a budget, which always
+ * holds, the fastest within it.  Up at once, a little further each time; down only when three rounds in a row agree and
+ * by at least 15%, and then to the most that these three wanted.  Pure. */
 #ifndef CONTROL_CHOICE_H
 #define CONTROL_CHOICE_H
 

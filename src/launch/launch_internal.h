@@ -24,8 +24,8 @@ struct launcher {
     /* Finds out what `rest`, the text after the colon, asks for: adds to the counts of *out, clears `local`, and sets
      * `far` and `through`, where that is so. */
     int (*ask)(launch_ask *out, const char *rest, const char *store_scheme, int64_t threads);
-    /* Begins to start them, all or self->begin of them, and `extra` more, which is 0 for all but the first launcher of a group.  What takes long
-     * runs in its own threads: tick reports how it went.  On failure free is called too. */
+    /* Begins to start them, all or self->begin of them, and `extra` more, which is 0 for all but the first launcher of
+     * a group.  What takes long runs in its own threads: tick reports how it went.  On failure free is called too. */
     int (*start)(launch_workers *self, const char *rest, int64_t extra);
     /* As the functions of the group.  tick fails, each time it is called, while nobody is left to work. */
     int (*tick)(launch_workers *self);
