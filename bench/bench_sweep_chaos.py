@@ -103,8 +103,8 @@ def run_chaos(kind, shoal, kills, folder):
             subprocess.run([shoal, "store", "put", "--create", "--quiet", folder / "trial.py", store + "/first"],
                            env=environment, check=True)
         words = [shoal, "sweep", "--vary", "rate=0.0..1", "--run", f"exec /usr/bin/python3 {folder}/trial.py {{rate}} "
-                 f"{folder}/steps.txt", "--steps", "9", "--stop", "asha", "--name", "chaos", "--resume", "--store", store,
-                 "--folder", f"{folder}/trials"]
+                 f"{folder}/steps.txt", "--steps", "9", "--stop", "asha", "--name", "chaos", "--resume", "--store",
+                 store, "--folder", f"{folder}/trials"]
 
         def start(which, trials=100000):
             how = ["--workers", f"local:{WORKERS}"] if which == PROCESSES else ["--workers", "1"]
@@ -117,14 +117,13 @@ def run_chaos(kind, shoal, kills, folder):
         for process in crew:
             process.kill()
             process.wait()
-        shown = json.loads(subprocess.run([shoal, "sweep", "show", "chaos", "--json", "--store", store], env=environment,
-                                          check=True, capture_output=True).stdout)
+        show = [shoal, "sweep", "show", "chaos", "--json", "--store", store]
+        shown = json.loads(subprocess.run(show, env=environment, check=True, capture_output=True).stdout)
         last = start(0, len(shown["trials"]) + 10)
         last.wait(300)
         check = subprocess.run([shoal, "sweep", "check", "chaos", "--store", store], env=environment,
                                capture_output=True, text=True)
-        trials = json.loads(subprocess.run([shoal, "sweep", "show", "chaos", "--json", "--store", store], check=True,
-                                           env=environment, capture_output=True).stdout)["trials"]
+        trials = json.loads(subprocess.run(show, env=environment, check=True, capture_output=True).stdout)["trials"]
     steps = [tuple(map(int, line.split())) for line in open(folder / "steps.txt")]
     done = set(steps)
     wrong = [t for t in trials if t["state"] not in ("done", "paused") or

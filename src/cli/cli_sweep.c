@@ -15,6 +15,7 @@
 #include "plan/units.h"
 #include "run/jobs.h"
 #include "sweep/crew.h"
+#include "sweep/repeats.h"
 #include "sweep_print.h"
 #include "sweep_verb.h"
 
@@ -26,7 +27,7 @@ typedef struct settings {
     const char *run, *learner, *objective, *timeout, *folder;
     int64_t steps;
     int sampler, stop, order;
-    int64_t eta, least, trials, seed, ahead;
+    int64_t eta, least, trials, seed, ahead, repeat;
     const char *reach, *time, *price, *budget, *other_sweep;
     run_jobs_settings jobs;
     const char *name;
@@ -56,6 +57,11 @@ static const shoal_option trial_rows[] = {
     {"steps", 0, SHOAL_OPTION_COUNT, AT(steps), "N",
      .help = "steps of a whole trial, epochs or rounds; it is ended there (default: as many as it reports)", .least = 1,
      .most = 1e6},
+    {"repeat", 0, SHOAL_OPTION_COUNT, AT(repeat), "R",
+     .help =
+         "run each trial's command R times at once, with $SHOAL_REPEAT from 0 on, a learner with seeds 1 to R; what "
+         "counts is the mean of their reports",
+     .fallback = "1", .least = 1, .most = SWEEP_REPEATS_MOST},
     {"timeout", 0, SHOAL_OPTION_TEXT, AT(timeout), "TIME",
      .help = "a trial without a report for so long has failed: 30m, 2h (default: never)"},
     {"folder", 0, SHOAL_OPTION_TEXT, AT(folder), "DIR",
@@ -213,6 +219,8 @@ static int make_spec(sweep_spec **out, const settings *from, const char *space_p
     base_json_put(&json, "objective", base_json_text(objective));
     base_json_put(&json, "maximise", json_boolean(maximise));
     base_json_put(&json, "others", others);
+    if (from->repeat > 1)
+        base_json_put(&json, "repeat", json_integer(from->repeat));
     if (from->other_sweep)
         base_json_put(&json, "from", base_json_text(from->other_sweep));
     base_json_put(&json, from->run ? "run" : "learner", base_json_text(from->run ? from->run : from->learner));

@@ -68,6 +68,10 @@ static int check_learner(const sweep_spec *spec)
                           "--learner %.60s: its first word is no learner of shoal, such as train or kmeans",
                           spec->learner);
     (void)run_request_groups(groups, face, 0);
+    if (spec->repeat > 1 && (!base_options_find(groups, "seed", 4) || strstr(spec->learner, "--seed") ||
+                             sweep_space_find(spec->space, "seed") >= 0))
+        return shoal_fail(SHOAL_USAGE, "--repeat gives each repeat of a learner a --seed of its own, which %s",
+                          base_options_find(groups, "seed", 4) ? "is given already" : "it does not have");
     for (int i = 0; i < spec->space->parameters; i++) {
         char name[64];
         option_name(name, spec->space->parameter[i].name);
@@ -100,7 +104,7 @@ static void append_quoted(char *out, size_t size, size_t *at, const char *text)
     *at += (size_t)snprintf(out + (*at < size ? *at : size), *at < size ? size - *at : 0, "'");
 }
 
-static int fill_learner(char **out, const sweep_run *run, const sweep_point *point)
+static int fill_learner(char **out, const sweep_run *run, const sweep_point *point, int repeat)
 {
     const sweep_space *space = run->spec->space;
     size_t size = 256 + 5 * strlen(run->program) + strlen(run->spec->learner), at = 0;
@@ -118,7 +122,10 @@ static int fill_learner(char **out, const sweep_run *run, const sweep_point *poi
                          "--resume",
                          run->spec->learner, BASE_SPAWN_EXTRA);
     if (!strstr(run->spec->learner, "--threads") && !strstr(run->spec->learner, " -t"))
-        at += (size_t)snprintf(*out + at, size - at, " --threads %lld", (long long)run->threads);
+        at += (size_t)snprintf(*out + at, size - at, " --threads %lld",
+                               (long long)(run->threads > run->spec->repeat ? run->threads / run->spec->repeat : 1));
+    if (run->spec->repeat > 1)
+        at += (size_t)snprintf(*out + at, size - at, " --seed %d", repeat + 1);
     for (int i = 0; i < space->parameters; i++) {
         const char *text = sweep_text(own, &space->parameter[i], point->value[i]);
         if (!*text)
@@ -130,13 +137,13 @@ static int fill_learner(char **out, const sweep_run *run, const sweep_point *poi
     return SHOAL_OK;
 }
 
-int sweep_command(char **out, const sweep_run *run, const sweep_point *point)
+int sweep_command(char **out, const sweep_run *run, const sweep_point *point, int repeat)
 {
     const sweep_space *space = run->spec->space;
     char own[SWEEP_PARAMETERS_MOST][SWEEP_TEXT_BYTES];
     const char *name[SWEEP_PARAMETERS_MOST], *value[SWEEP_PARAMETERS_MOST];
     if (run->spec->learner)
-        return fill_learner(out, run, point);
+        return fill_learner(out, run, point, repeat);
     const base_template names = template_of(space, "the space", name);
     for (int i = 0; i < space->parameters; i++)
         value[i] = sweep_text(own[i], &space->parameter[i], point->value[i]);

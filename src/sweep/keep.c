@@ -90,11 +90,16 @@ static int find_files(finding *self, int folder, const char *before, int depth)
     return status;
 }
 
+static bool is_reports(const char *name)
+{
+    return strcmp(base_path_name(name), reports) == 0;
+}
+
 /* The reports come last: what is reported before a checkpoint is kept is then there when the checkpoint is. */
 static int by_name(const void *a, const void *b)
 {
     const found *x = a, *y = b;
-    const int last = (strcmp(x->name, reports) == 0) - (strcmp(y->name, reports) == 0);
+    const int last = is_reports(x->name) - is_reports(y->name);
     return last ? last : strcmp(x->name, y->name);
 }
 
@@ -114,7 +119,7 @@ static int find_all(finding *out, unsigned char mark[BASE_HASH_SIZE], const char
         qsort(out->file, (size_t)out->count, sizeof *out->file, by_name);
     for (int i = 0; i < out->count; i++) {
         const found *file = &out->file[i];
-        if (strcmp(file->name, reports) == 0)
+        if (is_reports(file->name))
             continue;
         const int64_t numbers[] = {file->about.st_size, file->about.st_mtim.tv_sec, file->about.st_mtim.tv_nsec,
                                    (int64_t)file->about.st_ino};
@@ -181,7 +186,7 @@ static int read_found(char **out, size_t *size, const char *folder, const char *
     *size = 0;
     if (file < 0)
         return shoal_fail(SHOAL_ABSENT, "%s/%s has gone", folder, name);
-    const off_t data = strcmp(name, reports) == 0 ? lseek(file, 0, SEEK_DATA) : 0;
+    const off_t data = is_reports(name) ? lseek(file, 0, SEEK_DATA) : 0;
     if (data >= 0)
         (void)lseek(file, data, SEEK_SET);
     int status = data < 0 ? base_copy_text(out, "")
@@ -231,7 +236,7 @@ int sweep_keeper_put(sweep_keeper *self)
     unsigned char mark[BASE_HASH_SIZE];
     finding all;
     int status = find_all(&all, mark, self->folder);
-    const bool some = all.count > 1 || (all.count == 1 && strcmp(all.file[0].name, reports) != 0);
+    const bool some = all.count > 0 && !is_reports(all.file[0].name);
     if (status < 0 || !some || all.bytes > SWEEP_KEEP_MOST || all.count > FILES_MOST ||
         (self->put > 0 && memcmp(mark, self->mark, sizeof mark) == 0)) {
         release_finding(&all);

@@ -24,6 +24,7 @@
 #include "crew.h"
 #include "keep.h"
 #include "process.h"
+#include "repeats.h"
 #include "spending.h"
 
 static const double BEAT = 5, DEAD = 30;              /* seconds between two signs of life; without one */
@@ -66,7 +67,7 @@ typedef struct runner {
 typedef struct worker {
     runner *runner;
     base_thread *thread;
-    sweep_process *process; /* of the trial that it had last, or NULL */
+    sweep_repeats running; /* commands of the trial that it had last, or none */
     int64_t trial;
     int attempt;         /* of the order that it claimed last: how many have died over it */
     char *folder;        /* of the trial, and */
@@ -291,7 +292,7 @@ static int find_order(int64_t *out, runner *self, worker *who, bool theirs_too)
         const sweep_order *order = &course->order[i];
         if (order->ended || self->hold[i] == HOLD_OURS || (self->hold[i] == HOLD_THEIRS && !theirs_too))
             continue;
-        if (who->process && order->trial == who->trial)
+        if (who->running.count > 0 && order->trial == who->trial)
             own = own < 0 ? i : own;
         else if (!self->busy[order->trial])
             other = other < 0 ? i : other;
@@ -310,31 +311,43 @@ static int find_order(int64_t *out, runner *self, worker *who, bool theirs_too)
 
 /* ---- one order --------------------------------------------------------------------------------------------------- */
 
-static int make_environment(char ***out, const runner *self, const char *folder, int64_t trial)
+enum { VARIABLES = 4 };
+
+static bool is_ours(const char *variable)
+{
+    static const char *const names[VARIABLES] = {"SHOAL_TRIAL=", "SHOAL_STEPS=", "SHOAL_FOLDER=", "SHOAL_REPEAT="};
+    for (int i = 0; i < VARIABLES; i++)
+        if (strncmp(variable, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+static int make_environment(char ***out, const runner *self, const char *folder, int64_t trial, int repeat)
 {
     extern char **environ;
     char **old = environ, **made = NULL;
     size_t count = 0, kept = 0;
     while (old[count])
         count++;
-    int status = base_alloc(&made, count + 4, sizeof *made, "an environment");
+    int status = base_alloc(&made, count + VARIABLES + 1, sizeof *made, "an environment");
     for (size_t i = 0; i < count && status == SHOAL_OK; i++)
-        if (strncmp(old[i], "SHOAL_TRIAL=", 12) != 0 && strncmp(old[i], "SHOAL_STEPS=", 12) != 0 &&
-            strncmp(old[i], "SHOAL_FOLDER=", 13) != 0)
-            made[3 + kept++] = old[i];
+        if (!is_ours(old[i]))
+            made[VARIABLES + kept++] = old[i];
     if (status == SHOAL_OK)
         status = base_format(&made[0], "SHOAL_TRIAL=%lld", (long long)trial);
     if (status == SHOAL_OK)
         status = base_format(&made[1], "SHOAL_STEPS=%lld", (long long)self->run->spec->steps);
     if (status == SHOAL_OK)
         status = base_format(&made[2], "SHOAL_FOLDER=%s", folder);
+    if (status == SHOAL_OK)
+        status = base_format(&made[3], "SHOAL_REPEAT=%d", repeat);
     *out = made;
     return status;
 }
 
 static void free_environment(char ***environment)
 {
-    for (int i = 0; *environment && i < 3; i++)
+    for (int i = 0; *environment && i < VARIABLES; i++)
         base_free(&(*environment)[i]);
     base_free(environment);
 }
@@ -379,12 +392,39 @@ static void leave_folder(worker *who)
         (void)sweep_keeper_drop(&who->keeper);
 }
 
+/* One of its commands, in a folder of its own where there are several. */
+static int start_repeat(worker *who, sweep_starting *starting, int64_t number, const sweep_trial *trial, int repeat)
+{
+    runner *self = who->runner;
+    char *command = NULL, *folder = NULL, *reports = NULL, **environment = NULL;
+    int status = self->run->spec->repeat > 1 ? base_format(&folder, "%s/%d", who->folder, repeat)
+                                             : base_copy_text(&folder, who->folder);
+    if (status == SHOAL_OK && mkdir(folder, 0777) < 0 && errno != EEXIST)
+        status = shoal_fail_errno(SHOAL_SYSTEM, errno, "%s: can't make the folder of a trial", folder);
+    if (status == SHOAL_OK)
+        status = base_format(&reports, "%s/reports.jsonl", folder);
+    if (status == SHOAL_OK)
+        status = sweep_command(&command, self->run, &trial->point, repeat);
+    if (status == SHOAL_OK)
+        status = make_environment(&environment, self, folder, number, repeat);
+    starting->command = command;
+    starting->environment = environment;
+    starting->reports = reports;
+    if (status == SHOAL_OK)
+        status = sweep_process_start(&who->running.process[repeat], starting);
+    who->running.count += status == SHOAL_OK;
+    free_environment(&environment);
+    base_free(&reports);
+    base_free(&folder);
+    base_free(&command);
+    return status;
+}
+
 static int start_trial(worker *who, const sweep_order *order, const sweep_trial *trial)
 {
     runner *self = who->runner;
     const sweep_spec *spec = self->run->spec;
     const bool measured = spec->objectives[0].measure != SWEEP_REPORTED;
-    char *command = NULL, *reports = NULL, **environment = NULL;
     sweep_starting starting = {.objective = measured ? NULL : spec->objective,
                                .sign = spec->maximise ? -1 : 1,
                                .from = order->from,
@@ -393,23 +433,12 @@ static int start_trial(worker *who, const sweep_order *order, const sweep_trial 
                                .traces = spec->learner != NULL,
                                .place = self->run->here,
                                .guard = &self->guard};
-    int status = open_folder(who, order, measured);
-    if (status == SHOAL_OK)
-        status = base_format(&reports, "%s/reports.jsonl", who->folder);
-    if (status == SHOAL_OK)
-        status = sweep_command(&command, self->run, &trial->point);
-    if (status == SHOAL_OK)
-        status = make_environment(&environment, self, who->folder, order->trial);
     name_others(starting.other, spec);
-    starting.command = command;
-    starting.environment = environment;
-    starting.reports = reports;
-    if (status == SHOAL_OK)
-        status = sweep_process_start(&who->process, &starting);
+    who->running = (sweep_repeats){.sign = starting.sign, .value = starting.value, .step = order->from};
     who->trial = order->trial;
-    free_environment(&environment);
-    base_free(&reports);
-    base_free(&command);
+    int status = open_folder(who, order, measured);
+    for (int i = 0; i < spec->repeat && status == SHOAL_OK; i++)
+        status = start_repeat(who, &starting, order->trial, trial, i);
     return status;
 }
 
@@ -426,7 +455,7 @@ static sweep_event follow_trial(worker *who, const sweep_order *order)
     runner *self = who->runner;
     for (;;) {
         const sweep_event event =
-            sweep_process_follow(who->process, order->until, self->run->spec->timeout,
+            sweep_repeats_follow(&who->running, order->until, self->run->spec->timeout,
                                  who->whole ? INT64_MAX : base_time_after(base_now(), KEEP_LOOK), &self->halt);
         if (event != SWEEP_RUNS)
             return event;
@@ -443,7 +472,7 @@ static int do_order(sweep_ended *out, worker *who, int64_t number, const sweep_o
     runner *self = who->runner;
     const int64_t began = base_now();
     *out = (sweep_ended){.result = {.order = number}};
-    if (!who->process) {
+    if (who->running.count == 0) {
         int status = start_trial(who, order, trial);
         if (status < 0)
             return status;
@@ -451,9 +480,12 @@ static int do_order(sweep_ended *out, worker *who, int64_t number, const sweep_o
     const sweep_event event = follow_trial(who, order);
     if (event == SWEEP_STOPPED)
         return shoal_fail(SHOAL_STOPPED, "stopped");
-    sweep_process_take(out, who->process, order->until);
-    if (event == SWEEP_REACHED && isnan(out->result.value)) /* its first report is beyond */
-        sweep_process_take(out, who->process, INT64_MAX);
+    sweep_repeats_take(out, &who->running, order->until);
+    if (event == SWEEP_REACHED && isnan(out->result.value)) { /* its first report is beyond */
+        base_free(&out->curve);
+        out->reports = 0;
+        sweep_repeats_take(out, &who->running, INT64_MAX);
+    }
     out->seconds = (double)(base_now() - began) * 1e-9;
     out->at = (double)base_wall_now() * 1e-9;
     out->cores = self->run->threads;
@@ -465,10 +497,14 @@ static int do_order(sweep_ended *out, worker *who, int64_t number, const sweep_o
     if (out->result.step > order->until)
         out->result.step = order->until;
     if (out->result.failed)
-        snprintf(out->note, sizeof out->note, "%s", sweep_process_note(who->process));
+        snprintf(out->note, sizeof out->note, "%s", sweep_repeats_note(&who->running));
+    if (!out->result.failed && isnan(out->result.value)) {
+        out->result.failed = true;
+        snprintf(out->note, sizeof out->note, "its repeats have no step in common");
+    }
     who->whole = event != SWEEP_REACHED || (self->run->spec->steps > 0 && order->until >= self->run->spec->steps);
     if (event != SWEEP_REACHED) {
-        sweep_process_end(&who->process);
+        sweep_repeats_end(&who->running);
         leave_folder(who);
     }
     return SHOAL_OK;
@@ -480,10 +516,10 @@ static int do_order(sweep_ended *out, worker *who, int64_t number, const sweep_o
 static void end_process(worker *who)
 {
     runner *self = who->runner;
-    if (who->process) {
+    if (who->running.count > 0) {
         const bool needed = !self->over || self->status < 0;
         pthread_mutex_unlock(&self->lock);
-        sweep_process_end(&who->process);
+        sweep_repeats_end(&who->running);
         if (needed || self->run->leaves)
             leave_folder(who);
         pthread_mutex_lock(&self->lock);
@@ -511,7 +547,7 @@ static int perform(worker *who, int64_t number)
     const sweep_order order = self->log->course.order[number];
     const sweep_trial trial = self->log->course.trial[order.trial];
     sweep_ended ended = {0};
-    if (who->process && who->trial != order.trial)
+    if (who->running.count > 0 && who->trial != order.trial)
         end_process(who);
     int status = take_over_result(self, number);
     if (status != SHOAL_ABSENT)
@@ -531,7 +567,7 @@ static int perform(worker *who, int64_t number)
     if (status == SHOAL_OK && self->run->told)
         self->run->told(self->run->context, self->log, &ended);
     base_free(&ended.curve);
-    if (!who->process) {
+    if (who->running.count == 0) {
         self->busy[order.trial] = false;
         who->trial = -1;
     }
@@ -565,7 +601,7 @@ static int take_turn(worker *who, double *pause)
         pthread_cond_broadcast(&self->changed);
         return SHOAL_OK;
     }
-    if (who->process)
+    if (who->running.count > 0)
         end_process(who);
     if (!self->idle && self->log->ahead == 0)
         return SHOAL_OK;

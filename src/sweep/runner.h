@@ -34,8 +34,8 @@ int sweep_run_open(const sweep_run *run, bool resumed);
  * stops. */
 int sweep_run_trials(sweep_log *log, const sweep_run *run);
 
-/* The command of a trial (command.c), which the caller frees. */
-int sweep_command(char **out, const sweep_run *run, const sweep_point *point);
+/* The command of a trial, or of one of its repeats (command.c), which the caller frees. */
+int sweep_command(char **out, const sweep_run *run, const sweep_point *point, int repeat);
 /* SHOAL_USAGE for a command that does not fit the space, or a learner that has no such options. */
 int sweep_command_check(const sweep_spec *spec, const char *source);
 /* A name for a runner of this process, and whether one of this machine is known to have died; what is the same for all

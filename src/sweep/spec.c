@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "repeats.h"
 
 enum { VERSION = 1, STEPS_MOST = 1000000 };
 
@@ -47,6 +48,9 @@ static int read_rules(sweep_spec *spec, const char *name)
         status = read_count(&least, name, spec->json, "least", 0, STEPS_MOST);
     if (status == SHOAL_OK)
         status = read_count(&spec->ahead, name, spec->json, "ahead", 0, 10000);
+    spec->repeat = 1;
+    if (status == SHOAL_OK && json_object_get(spec->json, "repeat"))
+        status = read_count(&spec->repeat, name, spec->json, "repeat", 1, SWEEP_REPEATS_MOST);
     if (status == SHOAL_OK)
         status = read_count(&seed, name, spec->json, "seed", 0, INT64_MAX);
     if (status < 0)
@@ -112,6 +116,8 @@ static int check_measured(const sweep_spec *spec)
     if (spec->rules.stopper != &sweep_stopper_none)
         return shoal_fail(SHOAL_USAGE, "--objective %s is known at the end of a trial: it excludes --stop %s", key,
                           spec->rules.stopper->name);
+    if (spec->repeat > 1)
+        return shoal_fail(SHOAL_USAGE, "--objective %s is of one command: it excludes --repeat", key);
     if (spec->ahead > 0)
         return shoal_fail(SHOAL_USAGE, "--objective %s differs from run to run: it excludes --order strict", key);
     if (spec->maximise)

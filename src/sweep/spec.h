@@ -26,6 +26,7 @@ typedef struct sweep_spec {
     sweep_rules rules;     /* without limits */
     int64_t steps;         /* of a trial; 0: as many as it takes */
     int64_t ahead;         /* strict order; 0: none */
+    int64_t repeat;        /* commands of a trial at once, whose reports are averaged; 1 */
     const char *objective; /* what counts: the first of these */
     bool maximise;
     sweep_objective objectives[SWEEP_OBJECTIVES_MOST];

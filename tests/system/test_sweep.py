@@ -303,6 +303,28 @@ def azure():
 
 
 @apart.test
+def repeats():
+    """What counts is the mean of several commands, step by step, also when the trial is taken up again."""
+    run = ("for i in 1 2 3; do echo '{\"step\": '$i', \"loss\": '{x}$SHOAL_REPEAT.$i'}'; done; : {x}; "
+           "test -d $SHOAL_FOLDER")
+    sweep("--vary", "x=1,2,3,4", "--run", run, "--repeat", 3, "--steps", 3, "--stop", "asha", "--eta", 2, "--sampler",
+          "grid", "--name", "mean")
+    trials = trials_of("mean")
+    assert any(t["state"] == "done" for t in trials) and any(t["state"] == "paused" for t in trials), trials
+    for trial in trials:
+        assert abs(trial["value"] - (10 * trial["parameters"]["x"] + 1 + 0.1)) < 1e-9, trials
+    assert os.path.isdir("mean.trials/0/2")
+    bad = "echo '{\"loss\": '{x}'}'; test $SHOAL_REPEAT != 1 || exit 7"
+    assert "repeat 1: exit code 7" in sweep("--vary", "x=1,2", "--run", bad, "--repeat", 2, "--trials", 1, "--name",
+                                            "bad", expect=1)
+    sweep("--vary", "clusters=2,3", "--learner", f"kmeans {FLOWERS} --drop-column species", "--objective", "objective",
+          "--repeat", 3, "--sampler", "grid", "--name", "kmeans")
+    assert all(t["state"] == "done" for t in trials_of("kmeans"))
+    assert "excludes --repeat" in sweep(*RATE, "--run", "echo {rate}", "--objective", "seconds", "--repeat", 2,
+                                        expect=2)
+
+
+@apart.test
 def limits():
     words = [*RATE, "--run", "echo '{\"loss\": '{rate}'}'", "--name", "limits", "--sampler", "sobol"]
     sweep(*words, "--trials", 4)
