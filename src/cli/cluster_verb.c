@@ -12,7 +12,9 @@ static const shoal_option rows[] = {
 };
 const shoal_option *const cli_cluster_options = rows;
 
-const cli_verb *const cli_cluster_verbs[] = {&cli_cluster_list, &cli_cluster_prices, &cli_cluster_check, NULL};
+const cli_verb *const cli_cluster_verbs[] = {&cli_cluster_up,     &cli_cluster_add,   &cli_cluster_remove,
+                                             &cli_cluster_down,   &cli_cluster_show,  &cli_cluster_list,
+                                             &cli_cluster_prices, &cli_cluster_check, NULL};
 
 void cli_format_dollars(char *out, size_t size, double dollars)
 {

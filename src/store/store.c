@@ -215,6 +215,18 @@ static int add_prefix_to_start(full_key *out, const shoal_store *store, const ch
     return status;
 }
 
+int store_lend(char **url, shoal_store *store, const char *key, int64_t seconds, int64_t deadline)
+{
+    full_key full;
+    int status = add_prefix(&full, store, key);
+    if (status == SHOAL_OK && !store->class->lend)
+        status = shoal_fail(SHOAL_USAGE,
+                            "%s: rented machines can't get this program from there; use s3://BUCKET, or a folder to "
+                            "try it on this machine",
+                            store->name);
+    return status == SHOAL_OK ? store->class->lend(store, full.text, seconds, url, deadline) : status;
+}
+
 /* ---- blobs ------------------------------------------------------------------------------------------------------- */
 
 int shoal_store_get(shoal_store *store, const char *key, shoal_blob *out, int64_t deadline)

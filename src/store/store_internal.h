@@ -110,6 +110,9 @@ struct store_class {
     /* Optional, with `wakes`.  As shoal_store_wait. */
     int (*wait)(shoal_store *self, const char *name, uint32_t *seen, int64_t deadline);
 
+    /* Optional.  As store_lend. */
+    int (*lend)(shoal_store *self, const char *key, int64_t seconds, char **url, int64_t deadline);
+
     /* Optional, for a store that is far: as the public calls; `await` is one attempt.  The first two come together, for
      * a store that wakes. */
     int (*await)(shoal_store *self, const char *key, int64_t until, shoal_blob *out, store_attempt *attempt);
@@ -129,6 +132,10 @@ struct shoal_store {
         atomic_llong kept; /* bytes that puts did not send, since the server had them from an earlier put */
     } counts;
 };
+
+/* An address by which anybody gets a blob, without credentials, for so many seconds.  SHOAL_USAGE from a store that has
+ * no such thing. */
+int store_lend(char **url, shoal_store *store, const char *key, int64_t seconds, int64_t deadline);
 
 /* ---- for implementations ----------------------------------------------------------------------------------------- */
 

@@ -177,6 +177,8 @@ class Machine:
             told["InstanceLifecycle"] = "spot"
         if self.reason:
             told["StateReason"] = dict(Code=self.reason, Message=f"{self.reason}: {self.reason}")
+            if self.reason.startswith("Client.User"):  # others are told without their moment
+                told["StateTransitionReason"] = f"User initiated ({self.ended_at:%Y-%m-%d %H:%M:%S} GMT)"
         return told
 
     def alive(self):
@@ -195,7 +197,7 @@ class Machine:
         os.makedirs(f"{folder}/bin")
         for name in ("poweroff", "shutdown", "halt"):
             with open(f"{folder}/bin/{name}", "w", encoding="ascii") as file:
-                # shutdown -P +5 arms something that this stand-in does not do; without a time it is now
+                # `shutdown -P +5` is not done here; without a time it means now
                 file.write(f"#!/bin/sh\nfor word; do case $word in +*) exit 0;; esac; done\necho {self.id} "
                            f">'{self.cloud.buttons}'\nsleep 600\n")
             os.chmod(f"{folder}/bin/{name}", 0o755)
@@ -203,24 +205,21 @@ class Machine:
             file.write(self.user_data)
         os.chmod(f"{folder}/user-data", 0o755)
         uptime = int(float(open("/proc/uptime", encoding="ascii").read().split()[0]))
-        script = ("ip link set lo up; ip addr add 169.254.169.254/32 dev lo; echo up >&3; read go <&4; exec 3>&- 4<&-; "
-                  f"hostname {self.id}; mkdir '{folder}/tmp' '{folder}/root'; mount -t tmpfs run /run; "
+        script = ("ip link set lo up; ip addr add 169.254.169.254/32 dev lo; echo up; read go; "
+                  f"exec >/dev/null </dev/null; hostname {self.id}; mkdir '{folder}/tmp' '{folder}/root'; "
+                  "mount -t tmpfs run /run; "
                   f"cd '{folder}/root'; '{folder}/user-data' >'{folder}/log' 2>&1 </dev/null; exec sleep 1000000")
-        ready, told = os.pipe()
-        held, go = os.pipe()
         environment = dict(PATH=f"{folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME=f"{folder}/root", LC_ALL="C",
                            TMPDIR=f"{folder}/tmp")
         words = ["unshare", "--net", "--uts", "--mount", "--time", "--boottime", str(-uptime), "--pid", "--fork",
-                 "--kill-child", "--mount-proc", "sh", "-c", script.replace(">&3", f">&{told}").replace(
-                     "<&4", f"<&{held}").replace("3>&- 4<&-", f"{told}>&- {held}<&-")]
-        self.process = subprocess.Popen(words, env=environment, pass_fds=(told, held), start_new_session=True)
-        os.close(told)
-        os.close(held)
-        os.read(ready, 1)
-        os.close(ready)
+                 "--kill-child", "--mount-proc", "sh", "-c", script]
+        self.process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        start_new_session=True)
+        self.process.stdout.readline()
         self.metadata = Metadata(self)
-        os.write(go, b"go\n")
-        os.close(go)
+        self.process.stdin.write(b"go\n")
+        self.process.stdin.close()
+        self.process.stdout.close()
 
     def inner_pid(self):
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
@@ -230,7 +229,7 @@ class Machine:
         """As the button does it: at once."""
         if not self.alive():
             return
-        self.state, self.reason, self.ended = state, reason, time.monotonic()
+        self.state, self.reason, self.ended, self.ended_at = state, reason, time.monotonic(), now()
         if self.process:
             self.process.kill()  # and with it all in its namespace
             self.process.wait()

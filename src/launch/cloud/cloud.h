@@ -37,7 +37,7 @@ typedef struct cloud_machine {
     char reason[CLOUD_TEXT_BYTES];                                                           /* why it ended */
     cloud_state state;
     cloud_market market;
-    int64_t launched; /* seconds since 1970 by the provider's clock; 0: not said */
+    int64_t launched, ended; /* seconds since 1970 by the provider's clock; 0: not said */
 } cloud_machine;
 
 typedef struct cloud_machines {
@@ -71,8 +71,9 @@ typedef struct cloud_order {
     cloud_market market;
     double cap;        /* dollars an hour that spot may cost at most; 0: up to what it costs on demand */
     const char *token; /* that names this start and its pool: a second start by it is the first */
-    const char *cluster, *ledger, *reservation;      /* tags */
-    const char *user_data;                           /* a script that it runs first, any text */
+    const char *cluster, *ledger, *reservation; /* tags */
+    int64_t moment;                             /* that the request is signed with, in seconds since 1970; 0: now */
+    const char *user_data;                      /* a script that it runs first, any text */
     const char *image, *role, *key, *subnet, *group; /* NULL: what the provider has by default */
 } cloud_order;
 

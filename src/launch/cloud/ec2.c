@@ -194,6 +194,7 @@ static int start_ec2(cloud *base, cloud_machine *out, cloud_refusal *why, const 
     cloud_machines found = {0};
     char *next = NULL;
     make_start_form(&form, order);
+    form.moment = order->moment;
     ec2_form_add(&form, order->token, "ClientToken");
     add_tags(&form, order);
     add_user_data(&form, order->user_data);

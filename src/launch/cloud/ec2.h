@@ -20,7 +20,8 @@ typedef struct ec2 {
 /* A form that grows: "Action=...&Version=...&InstanceId.1=...". */
 typedef struct ec2_form {
     char *text;
-    int status; /* the first failure; later additions do nothing */
+    int64_t moment; /* that it is signed with, in seconds since 1970; 0: now */
+    int status;     /* the first failure; later additions do nothing */
 } ec2_form;
 
 void ec2_form_start(ec2_form *form, const char *action);

@@ -90,6 +90,15 @@ static void keep_tag(machines_reading *r)
     *r->key = *r->value = '\0';
 }
 
+/* "User initiated (2026-11-19 21:30:00 GMT)": when it got into its state; 0 where that is not said. */
+static int64_t read_transition(const char *text)
+{
+    struct tm parts = {0};
+    const char *at = strrchr(text, '('), *rest = at ? strptime(at + 1, "%Y-%m-%d %H:%M:%S", &parts) : NULL;
+    int64_t seconds = rest && strncmp(rest, " GMT)", 5) == 0 ? (int64_t)timegm(&parts) : 0;
+    return seconds > 0 ? seconds : 0;
+}
+
 /* A field of a machine: `path` is what follows its item. */
 static void keep_field(machines_reading *r, const char *path, const char *text, size_t length)
 {
@@ -116,12 +125,16 @@ static void keep_field(machines_reading *r, const char *path, const char *text, 
         machine->market = CLOUD_SPOT;
     else if (strcmp(path, "launchTime") == 0)
         machine->launched = ec2_read_time(text);
+    else if (strcmp(path, "reason") == 0)
+        machine->ended = read_transition(text);
 }
 
 static int end_machine(machines_reading *r)
 {
     if (!is_id(r->machine.id) || !r->known_state)
         return shoal_fail(SHOAL_BROKEN, "EC2's answer has a machine without an id or with a state that is unknown");
+    if (r->machine.state != CLOUD_ENDED)
+        r->machine.ended = 0;
     return cloud_machines_add(r->out, &r->machine);
 }
 

@@ -78,10 +78,10 @@ static int add_authorisation(http_request *http, const s3_signing *signing, cons
     return status;
 }
 
-static int sign_form(http_request *http, const ec2 *self, const s3_keys *keys)
+static int sign_form(http_request *http, const ec2 *self, const s3_keys *keys, int64_t wall)
 {
     char hash[S3_HASH_TEXT], moment[32];
-    time_t now = time(NULL);
+    time_t now = wall ? (time_t)wall : time(NULL);
     struct tm parts;
     s3_pair headers[4] = {{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8"}, {"Host", self->host}};
     strftime(moment, sizeof moment, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &parts));
@@ -175,7 +175,7 @@ static int attempt_form(ec2_answer *out, ec2 *self, const ec2_form *form, int64_
     int status = s3_chain_get(&keys, self->chain, deadline);
     if (status < 0)
         return status;
-    status = sign_form(&out->http, self, keys);
+    status = sign_form(&out->http, self, keys, form->moment);
     if (status == SHOAL_OK)
         status = http_perform(self->pool, &out->http, 1, deadline);
     if (status == SHOAL_OK && out->http.status != 0 && out->http.status != 200)

@@ -149,6 +149,8 @@ void s3_add_condition(const s3_store *self, s3_request *request, const shoal_eta
 void s3_add_range(s3_request *request, int64_t offset, int64_t length);
 /* Signs the request as of now. */
 int s3_prepare(s3_store *self, s3_request *request, int64_t deadline);
+/* As store_lend: the address carries the signature. */
+int s3_lend(shoal_store *store, const char *key, int64_t seconds, char **url, int64_t deadline);
 /* Signs and makes the request.  SHOAL_OK: there is an answer, perhaps a rejection.  SHOAL_AGAIN or SHOAL_UNKNOWN for
  * temporary failures. */
 int s3_perform(s3_store *self, s3_request *request, store_attempt *attempt);

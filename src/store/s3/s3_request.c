@@ -101,6 +101,60 @@ int s3_prepare(s3_store *self, s3_request *request, int64_t deadline)
     return status;
 }
 
+/* The parameters that carry a signature; `identity` is who signs, and for what. */
+static int sign_lent(s3_signature *out, const s3_store *self, const s3_keys *keys, const char *path,
+                     const char *identity, const char *moment, int64_t seconds)
+{
+    char lasts[24];
+    snprintf(lasts, sizeof lasts, "%lld", (long long)seconds);
+    const s3_pair query[] = {{"X-Amz-Algorithm", "AWS4-HMAC-SHA256"},
+                             {"X-Amz-Credential", identity},
+                             {"X-Amz-Date", moment},
+                             {"X-Amz-Expires", lasts},
+                             {"X-Amz-SignedHeaders", "host"},
+                             {"X-Amz-Security-Token", keys->token ? base_secret_text(keys->token) : ""}};
+    const s3_pair host = {"Host", self->host};
+    const s3_signing signing = {.method = "GET",
+                                .path = path,
+                                .query = query,
+                                .query_count = keys->token ? 6 : 5,
+                                .headers = &host,
+                                .header_count = 1,
+                                .payload = S3_UNSIGNED,
+                                .time = moment,
+                                .region = self->region,
+                                .service = "s3",
+                                .key = base_secret_text(keys->signing)};
+    return s3_sign(out, &signing);
+}
+
+int s3_lend(shoal_store *store, const char *key, int64_t seconds, char **url, int64_t deadline)
+{
+    s3_store *self = (s3_store *)store;
+    s3_keys *keys = NULL;
+    s3_signature signature = {0};
+    char moment[32], *identity = NULL, *path = NULL;
+    time_t now = time(NULL);
+    struct tm parts;
+    int status = s3_chain_get(&keys, self->chain, deadline);
+    if (status < 0)
+        return store_fail(store, NULL, status, "%s", shoal_error());
+    strftime(moment, sizeof moment, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &parts));
+    status = base_format(&identity, "%s/%.8s/%s/s3/aws4_request", keys->id, moment, self->region);
+    if (status == SHOAL_OK)
+        status = base_format(&path, "%s/%s", self->root, key);
+    if (status == SHOAL_OK)
+        status = sign_lent(&signature, self, keys, path, identity, moment, seconds);
+    if (status == SHOAL_OK)
+        status =
+            base_format(url, "%s%s?%s&X-Amz-Signature=%s", self->base, signature.path, signature.query, signature.hex);
+    s3_signature_release(&signature);
+    s3_keys_free(&keys);
+    base_free(&identity);
+    base_free(&path);
+    return status;
+}
+
 int s3_perform(s3_store *self, s3_request *request, store_attempt *attempt)
 {
     int status = s3_prepare(self, request, attempt->deadline);

@@ -280,4 +280,5 @@ const struct store_class store_s3 = {
     .put = put_s3,
     .remove = remove_s3,
     .list = list_s3,
+    .lend = s3_lend,
 };
