@@ -19,7 +19,7 @@ typedef struct settings {
 
 static const shoal_option up_rows[] = {
     {"machines", 0, SHOAL_OPTION_TEXT, offsetof(settings, wish.machines), "PLACE",
-     .help = "where, and which types of machines: aws:REGION/TYPE,..."},
+     .help = "where, and which types of machines, such as aws:eu-west-1/c7i.large,c7i.xlarge"},
     {"count", 'n', SHOAL_OPTION_COUNT, offsetof(settings, wish.count), "N", .help = "how many", .fallback = "1",
      .least = 1, .most = RUN_CLUSTER_MOST},
     {"market", 0, SHOAL_OPTION_CHOICE, offsetof(settings, wish.market), "MARKET",
