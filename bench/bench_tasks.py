@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -94,13 +95,47 @@ def bench_rate(bench):
               (f", GNU parallel (true) {statistics.median(parallel):.0f} ms" if parallel else ""))
 
 
+class WorkersMemory(threading.Thread):
+    """The greatest memory of any worker that runs meanwhile, in MiB."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.most, self.over = 0, threading.Event()
+
+    def run(self):
+        while not self.over.wait(0.02):
+            for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    if line.read_bytes().startswith(b"shoal\0worker\0"):
+                        said = (line.parent / "status").read_text()
+                        self.most = max(self.most, int(said.partition("VmHWM:")[2].split()[0]) / 1024)
+                except (OSError, IndexError):
+                    continue
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
 def bench_queue(bench):
     """A client with 10,000 tasks whose workers sleep 20 ms for each: most of them wait."""
-    used = []
+    used, queued, few = [], [], []
     for _ in range(bench.rounds):
-        _, bytes_used = bench.client(10000, "--workers", 4, "--function", "echo", "--size", 100)
+        with WorkersMemory() as workers:
+            _, bytes_used = bench.client(10000, "--workers", 4, "--function", "echo", "--size", 100)
         used.append(bytes_used / MIB)
+        queued.append(workers.most)
+        with WorkersMemory() as workers:
+            bench.client(10, "--workers", 4, "--function", "doze", "--size", 100)
+        few.append(workers.most)
     bench.add("queue", "memory of a client with 10,000 tasks of 100 bytes", "MiB", used, 100 * 1e6 / MIB)
+    without = statistics.median(few)
+    bench.add("queue", "memory of the largest of its workers", "MiB", queued, 1.25 * without,
+              f"with 10 tasks {without:.1f} MiB")
 
 
 # ---- over ssh --------------------------------------------------------------------------------------------------------

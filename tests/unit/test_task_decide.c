@@ -113,6 +113,8 @@ static void test_a_death_between_two_tasks_is_nobodys(void **state)
 
 /* ---- taking ------------------------------------------------------------------------------------------------------ */
 
+static const task_taker taker = {.worker = 3};
+
 static void test_workers_reach_for_different_ones(void **state)
 {
     task_seen seen[16] = {{0}};
@@ -121,13 +123,20 @@ static void test_workers_reach_for_different_ones(void **state)
     for (int i = 0; i < 16; i++)
         seen[i].number = i;
     for (uint64_t worker = 1; worker <= 16; worker++) {
-        task_choice choice = task_choose(seen, 16, worker * 0x9e3779b97f4a7c15u, LEASE, 1);
+        task_choice choice = task_choose(seen, 16, &(task_taker){.worker = worker * 0x9e3779b97f4a7c15u}, LEASE, 1);
         assert_int_equal(choice.step, TASK_CLAIM);
         taken[choice.which]++;
     }
     for (int i = 0; i < 16; i++)
         different += taken[i] > 0;
     assert_true(different >= 8);
+    memset(taken, 0, sizeof taken);
+    for (int rank = 0; rank < 16; rank++) /* and if they know each other, for one each */
+        taken[task_choose(seen, 16, &(task_taker){rank * 7 + 1, rank, 16}, LEASE, 1).which]++;
+    for (int i = 0; i < 16; i++)
+        assert_int_equal(taken[i], 1);
+    seen[5].claimed = true; /* one that finds its own taken helps others */
+    assert_int_equal(task_choose(seen, 16, &(task_taker){1, 5, 16}, LEASE, 1).step, TASK_CLAIM);
 }
 
 static void test_old_ones_come_first(void **state)
@@ -137,7 +146,7 @@ static void test_old_ones_come_first(void **state)
     for (int i = 0; i < 1000; i++)
         seen[i].number = i, seen[i].claimed = i < 500;
     for (uint64_t worker = 1; worker <= 100; worker++)
-        assert_in_range(task_choose(seen, 1000, worker, LEASE, 1).which, 500, 531);
+        assert_in_range(task_choose(seen, 1000, &(task_taker){.worker = worker}, LEASE, 1).which, 500, 531);
 }
 
 /* One bundle in every state: what is done follows from what is known, and there is always a moment to look again. */
@@ -159,7 +168,7 @@ static void test_every_state_of_a_claim(void **state)
                                            .since = times[checked],
                                            .checked_at = times[checked]};
                     const int64_t now = 2000, last = one.checked_at > one.done_at ? one.checked_at : one.done_at;
-                    task_choice choice = task_choose(&one, 1, 3, LEASE, now);
+                    task_choice choice = task_choose(&one, 1, &taker, LEASE, now);
                     if (!one.claimed)
                         assert_int_equal(choice.step, TASK_CLAIM);
                     else if (one.held)
@@ -182,17 +191,17 @@ static void test_free_ones_come_before_those_of_others(void **state)
 {
     task_seen seen[3] = {{.number = 0, .claimed = true, .owner = 9}, {.number = 1}, {.number = 2, .claimed = true}};
     (void)state;
-    assert_int_equal(task_choose(seen, 3, 3, LEASE, 2000).step, TASK_CLAIM);
+    assert_int_equal(task_choose(seen, 3, &taker, LEASE, 2000).step, TASK_CLAIM);
     seen[1].claimed = true;
     seen[1].read_at = 2000;
     seen[1].owner = 5;
     seen[1].owner_lives = true;
-    task_choice choice = task_choose(seen, 3, 3, LEASE, 2000);
+    task_choice choice = task_choose(seen, 3, &taker, LEASE, 2000);
     assert_int_equal(choice.step, TASK_INHERIT);
     assert_int_equal(choice.which, 0);
     seen[0].owner_lives = true;
     seen[0].read_at = 2000;
-    choice = task_choose(seen, 3, 3, LEASE, 2000);
+    choice = task_choose(seen, 3, &taker, LEASE, 2000);
     assert_int_equal(choice.step, TASK_READ);
     assert_int_equal(choice.which, 2);
 }

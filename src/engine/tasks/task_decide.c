@@ -47,19 +47,21 @@ bool task_claim_is_decisive(const task_claim *claim, int32_t index)
 
 /* ---- taking ------------------------------------------------------------------------------------------------------ */
 
-/* A worker looks at so many of the oldest that are free, and takes the one that a hash prefers, so that workers that
- * wake up together reach for different ones. */
+/* A worker looks at so many of the oldest that are free, and takes the first that falls to it, or else the one that a
+ * hash prefers, so that workers that wake up together reach for different ones. */
 enum { OLDEST = 32 };
 
-static uint64_t preference(uint64_t worker, int64_t number)
+static uint64_t preference(const task_taker *taker, int64_t number)
 {
-    uint64_t x = worker ^ ((uint64_t)number * 0x9e3779b97f4a7c15u);
+    if (taker->of > 0 && number % taker->of == taker->rank)
+        return 0;
+    uint64_t x = taker->worker ^ ((uint64_t)number * 0x9e3779b97f4a7c15u);
     x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
     x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
     return x ^ x >> 33;
 }
 
-static bool choose_free(task_choice *out, const task_seen *seen, int64_t count, uint64_t worker)
+static bool choose_free(task_choice *out, const task_seen *seen, int64_t count, const task_taker *taker)
 {
     uint64_t best = UINT64_MAX;
     int looked = 0;
@@ -67,7 +69,7 @@ static bool choose_free(task_choice *out, const task_seen *seen, int64_t count, 
     for (int64_t i = 0; i < count && looked < OLDEST; i++) {
         if (seen[i].claimed)
             continue;
-        uint64_t rank = preference(worker, seen[i].number);
+        uint64_t rank = preference(taker, seen[i].number);
         if (out->which < 0 || rank < best) {
             best = rank;
             *out = (task_choice){TASK_CLAIM, i, INT64_MAX};
@@ -98,11 +100,11 @@ static task_choice judge_claimed(const task_seen *seen, int64_t which, int64_t l
     return (task_choice){due <= now ? TASK_READ : TASK_NOTHING, which, due};
 }
 
-task_choice task_choose(const task_seen *seen, int64_t count, uint64_t worker, int64_t lease, int64_t now)
+task_choice task_choose(const task_seen *seen, int64_t count, const task_taker *taker, int64_t lease, int64_t now)
 {
     task_choice best;
     int64_t until = INT64_MAX;
-    if (choose_free(&best, seen, count, worker))
+    if (choose_free(&best, seen, count, taker))
         return best;
     for (int64_t i = 0; i < count; i++) {
         task_choice one = judge_claimed(&seen[i], i, lease, now);

@@ -62,8 +62,14 @@ typedef struct task_choice {
     int64_t until;
 } task_choice;
 
+/* Who chooses. */
+typedef struct task_taker {
+    uint64_t worker;
+    int64_t rank, of; /* its place among the workers, as far as it knows them: each prefers bundles of its own, */
+} task_taker;         /* by their numbers, so that those that wake up together don't reach for the same one */
+
 /* `seen` are in the order of their numbers. */
-task_choice task_choose(const task_seen *seen, int64_t count, uint64_t worker, int64_t lease, int64_t now);
+task_choice task_choose(const task_seen *seen, int64_t count, const task_taker *taker, int64_t lease, int64_t now);
 
 /* Whether a worker that has been at a bundle for that long gives back what it has not begun. */
 bool task_gives_back(double seconds, int64_t unbegun, bool careful);

@@ -74,7 +74,9 @@ typedef struct serving {
     uint32_t seen; /* of shoal_store_wait */
     bool stale;    /* the store is to be listed before anything else */
     int64_t listed_at;
-    double pause; /* of a store that does not wake */
+    double pause;  /* of a store that does not wake */
+    int64_t rank;  /* of this worker among the members */
+    bool collided; /* another one was faster, so the members may be others by now */
     int64_t began;
 
     pthread_mutex_t lock;     /* never held across a call of the store */
@@ -265,7 +267,8 @@ static task_choice choose_step(serving *all)
         return choice;
     for (int64_t i = 0; i < all->count; i++)
         seen[i] = all->known[i].seen;
-    choice = task_choose(seen, all->count, all->server->worker, base_time_after(0, all->spec.lease), base_now());
+    const task_taker taker = {all->server->worker, all->rank, all->members.peers};
+    choice = task_choose(seen, all->count, &taker, base_time_after(0, all->spec.lease), base_now());
     base_free(&seen);
     return choice;
 }
@@ -303,6 +306,16 @@ static int read_claim(task_claim *out, shoal_etag *etag, bool *forged, serving *
     return status;
 }
 
+static int list_members(serving *all)
+{
+    int status = job_members_list(&all->members, all->server->store, all->server->id, deadline_of(all));
+    all->rank = 0;
+    for (int64_t i = 0; i < all->members.peers; i++)
+        all->rank += all->members.peer[i].worker < all->server->worker;
+    all->collided = false;
+    return status;
+}
+
 /* Who has it, and whether that worker lives. */
 static int read_owner(serving *all, known *one)
 {
@@ -327,7 +340,7 @@ static int read_owner(serving *all, known *one)
     /* A record is put before any claim, so that a listing from now on has it, if its worker lives. */
     if (base_time_after(all->members.listed_at, all->spec.lease / 4) <= now ||
         !job_members_alive(&all->members, claim.worker, all->spec.lease))
-        status = job_members_list(&all->members, all->server->store, all->server->id, deadline_of(all));
+        status = list_members(all);
     one->seen.owner = claim.worker;
     one->seen.mine = claim.worker == all->server->worker;
     one->seen.owner_lives = job_members_alive(&all->members, claim.worker, all->spec.lease);
@@ -422,7 +435,7 @@ static int claim_bundle(hand *self, known *one, task_step step)
         if (status == SHOAL_CONFLICT || status == SHOAL_UNKNOWN) {
             if (job_store_awaits(all->server->store))
                 shoal_store_expect(all->server->store, NULL);
-            one->seen.claimed = true;
+            one->seen.claimed = all->collided = true;
             one->seen.since = status == SHOAL_UNKNOWN ? 0 : base_now(); /* 0: it may be this worker's, look at once */
             one->seen.read_at = 0;
             return SHOAL_ABSENT;
@@ -503,6 +516,14 @@ static void await_work(serving *all, int64_t until)
     all->stale = true;
 }
 
+/* The more there are, the more rarely; and only where a listing costs no money. */
+static bool must_list_members(const serving *all)
+{
+    const double least = 0.2, each = 0.02; /* seconds */
+    return all->collided && shoal_store_describe(all->server->store).wakes &&
+           -base_seconds_until(all->members.listed_at) > least + each * (double)all->members.peers;
+}
+
 /* One that serves all clients and jobs has seen that there is nothing, while nobody runs anything. */
 static bool may_rest(serving *all)
 {
@@ -559,7 +580,10 @@ static int look_for_bundle(hand *self)
                 all->idle = true;
                 return SHOAL_ABSENT;
             }
-            await_work(all, choice.until);
+            if (must_list_members(all))
+                status = list_members(all);
+            if (status == SHOAL_OK)
+                await_work(all, choice.until);
             break;
         }
         if (status < 0)
@@ -1117,7 +1141,7 @@ static int is_there_work(bool *out, serving *all)
 
 int task_serve(bool *idle, const task_server *server, const void *spec, size_t size, double spec_age)
 {
-    serving all = {.server = server, .module = -1, .seal = {server->id, server->options->task_key}};
+    serving all = {.server = server, .module = -1, .collided = true, .seal = {server->id, server->options->task_key}};
     char error[512];
     bool work = false;
     *idle = false;

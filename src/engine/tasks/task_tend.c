@@ -180,7 +180,7 @@ int tasks_send(shoal_tasks *self)
 /* Bundles whose results are to be read, or that are to be removed. */
 typedef struct arrivals {
     shoal_tasks *self;
-    int64_t *number;
+    int64_t *number; /* -1: nothing more is to be done about it */
     int64_t count, room;
 } arrivals;
 
@@ -211,7 +211,7 @@ static int remove_bundle(const shoal_tasks *self, int64_t number)
 static int remove_arrival(void *context, int64_t which)
 {
     const arrivals *all = context;
-    return remove_bundle(all->self, all->number[which]);
+    return all->number[which] < 0 ? SHOAL_OK : remove_bundle(all->self, all->number[which]);
 }
 
 int tasks_withdraw(shoal_tasks *self)
@@ -293,6 +293,7 @@ static int read_arrival(void *context, int64_t which)
     shoal_etag etag;
     bool forged = false, full = false, known;
     int status = task_slots_get(&slots, &etag, &forged, self->store, &self->seal, number, tasks_deadline(self));
+    all->number[which] = -1;
     if (forged)
         return refuse_results(self, number);
     if (status == SHOAL_ABSENT)
@@ -312,8 +313,8 @@ static int read_arrival(void *context, int64_t which)
     task_slots_release(&slots);
     if (known)
         tasks_notify(self);
-    if (status == SHOAL_OK && (full || !known)) /* unknown: of a worker that did them again */
-        status = remove_bundle(self, number);
+    if (full || !known) /* unknown: of a worker that did them again */
+        all->number[which] = number;
     return status;
 }
 
@@ -345,8 +346,10 @@ static int collect_results(shoal_tasks *self, bool *found)
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);
     *found = all.count > 0;
-    if (status == SHOAL_OK)
+    if (status == SHOAL_OK) /* all of them first: somebody waits for results, and for nothing that is removed */
         status = job_gang_run(threads_of(self), all.count, read_arrival, &all);
+    if (status == SHOAL_OK)
+        status = job_gang_run(threads_of(self), all.count, remove_arrival, &all);
     base_free(&all.number);
     return status;
 }
