@@ -136,7 +136,8 @@ static void put_schema(entries *self, const learn_schema *schema)
     free(text);
 }
 
-static void collect_entries(entries *self, const learn_face *face, const learn_ended *ended)
+/* An option of the name of what is composed is the text of that or the path of a file with it: the text is enough. */
+static void collect_entries(entries *self, const learn_face *face, const learn_ended *ended, const char *composed)
 {
     shoal_result *facts = NULL;
     put_copy(self, "learner", face->algorithm->name);
@@ -147,7 +148,8 @@ static void collect_entries(entries *self, const learn_face *face, const learn_e
     for (int i = 0; i < ended->result->numbers; i++)
         put_number(self, &ended->result->number[i]);
     for (const shoal_option *option = face->algorithm->options; option && option->name; option++)
-        put_option(self, option, ended->config);
+        if (!composed || strcmp(option->name, composed) != 0)
+            put_option(self, option, ended->config);
     if (face->annotate && self->status == SHOAL_OK && (self->status = shoal_result_new(&facts)) == SHOAL_OK) {
         face->annotate(facts, ended);
         self->status = shoal_result_check(facts);
@@ -212,9 +214,10 @@ static int collect_content(content **out, const learn_face *face, const learn_en
     int status = base_alloc(&self, 1, sizeof *self, "a model");
     if (status < 0)
         return status;
-    collect_entries(&self->entries, face, ended);
-    if (face->compose && self->entries.status == SHOAL_OK)
+    if (face->compose)
         self->entries.status = face->compose(&self->composed, ended);
+    if (self->entries.status == SHOAL_OK)
+        collect_entries(&self->entries, face, ended, self->composed.key);
     if (self->composed.key && self->entries.status == SHOAL_OK)
         put_copy(&self->entries, self->composed.key, self->composed.text);
     for (int i = 0; i < self->entries.count; i++)

@@ -258,8 +258,11 @@ def it_learns():
     save_images("new", 500, 3, seed=2)
     pathlib.Path("net.txt").write_text("# small\nconv 6 3x3 relu\npool 2\ndense 4 softmax\n")
     told, tensors, about = train("many", "--net", "net.txt", "--epochs", 3, "--validation", 0.2)
+    whole = pathlib.Path("model.safetensors").read_bytes()
+    train("many", "--net", about["net"], "--epochs", 3, "--validation", 0.2)
+    check("a model does not tell where its text lay", whole == pathlib.Path("model.safetensors").read_bytes())
     check("it learns", told["validation_accuracy"] > 0.98 and told["steps"] == 3 * 19, told)
-    check("the text is in the model", about["net"] == ";conv 6 3x3 relu;pool 2;dense 4 softmax;", about)
+    check("the text is in the model", about["net"] == "conv 6 3x3 relu;pool 2;dense 4 softmax", about)
     check("shapes", tensors["0.weight"].shape == (6, 3, 3, 3) and tensors["4.weight"].shape == (4, 96), tensors.keys())
     check("history", tensors["history"].shape == (3, 5) and tensors["history"][2, 3] == told["validation_accuracy"])
     done = shoal("predict", "model.safetensors", "new.npy", "--target", "new-labels.npy", "--score", "--json",
@@ -429,7 +432,7 @@ def refused():
     np.save("zeros-labels.npy", np.zeros(300, np.uint8))
     cases = [
         (["--net", "conv 3 11x11; dense 4 softmax"], "layer 1, 'conv 3 11x11': a kernel of 11x11 does not fit"),
-        (["--net", "dense 5 softmax"], "the target has 4 classes, but the net's softmax has 5 values"),
+        (["--net", "dense 5 softmax"], "the target has 4 classes, 0 to 3, but the net's softmax has 5 values"),
         (["--net", "dense 4 softmax", "--validation", 1.5], "--validation 1.5: a share is between 0 and 0.95"),
         (["--net", "dense 4 softmax", "--early-stop", 3], "--early-stop needs --validation"),
         (["--net", "dense 4 softmax", "--shape", "3x3"], "--shape 3x3 makes 9 values, but the rows have 100"),

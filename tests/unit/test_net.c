@@ -234,10 +234,12 @@ static void test_shapes(void **state)
 
 static void test_one_line(void **state)
 {
-    char text[] = "conv 3 3x3 # a; b\n\tdense 2\r\nsoftmax # the end";
+    char text[] = "# a net\n\nconv  3 3x3 # a; b\n\tdense 2\r\n ;softmax # the end", none[] = " # \n;\n#";
     (void)state;
     train_net_join(text);
-    assert_string_equal(text, "conv 3 3x3 ; dense 2 ;softmax ");
+    assert_string_equal(text, "conv 3 3x3;dense 2;softmax");
+    train_net_join(none);
+    assert_string_equal(none, "");
     assert_int_equal(parse(text, &digits).layers, 4);
 }
 

@@ -590,14 +590,21 @@ int train_net_freeze(train_net *net, int64_t layers)
 void train_net_join(char *text)
 {
     char *to = text;
-    for (const char *from = text; *from;) {
+    for (const char *from = text; *from; from++) {
         if (*from == '#')
             from += strcspn(from, "\n");
-        else if (*from == '\n' || *from == '\r' || *from == '\t')
-            *to++ = *from++ == '\n' ? ';' : ' ';
-        else
-            *to++ = *from++;
+        if (*from == '\0')
+            break;
+        const bool ends = *from == '\n' || *from == ';', space = ends || strchr(" \t\r", *from);
+        while (ends && to > text && to[-1] == ' ')
+            to--;
+        if (!space)
+            *to++ = *from;
+        else if (to > text && to[-1] != ';' && to[-1] != ' ')
+            *to++ = ends ? ';' : ' ';
     }
+    while (to > text && (to[-1] == ' ' || to[-1] == ';'))
+        to--;
     *to = '\0';
 }
 

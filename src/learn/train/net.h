@@ -119,7 +119,7 @@ int train_net_parse(train_net *out, const char *text, const char *name, const tr
 int train_net_freeze(train_net *net, int64_t layers);
 /* The text of a net that is given as text, or as the path of a file with it.  The caller frees *out. */
 int train_net_read(char **out, const char *given);
-/* Makes a text one line, without remarks. */
+/* Makes a text one line, without remarks, empty lines or more spaces than are needed. */
 void train_net_join(char *text);
 /* "28x28" or "32x32x3": height, width and, if there are several, channels. */
 int train_shape_parse(train_shape *out, const char *text);

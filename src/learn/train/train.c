@@ -329,9 +329,9 @@ static int begin_run(shoal_round **next, shoal_result **result, const train_now 
         status = learn_scan_read(found, merged, self->shape, self->model->set.target, TRAIN_CALLED);
     if (status == SHOAL_OK && found->classes != self->net.classes)
         status = shoal_fail(SHOAL_INVALID,
-                            "the target has %" PRId64 " classes, but the net's softmax has %" PRId64 " values: it "
-                            "needs one for each class",
-                            found->classes, self->net.classes);
+                            "the target has %" PRId64 " classes, %g to %g, but the net's softmax has %" PRId64
+                            " values: it needs one for each class",
+                            found->classes, found->label[0], found->label[found->classes - 1], self->net.classes);
     if (status < 0)
         goto done;
     *header = *self->model;
