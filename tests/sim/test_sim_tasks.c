@@ -622,7 +622,7 @@ int main(int words, char **word)
         else if (strcmp(word[i], "--count") == 0 && numeric)
             seeds = (uint64_t)number;
         else if (strcmp(word[i], "--seconds") == 0 && numeric)
-            seconds = (double)number, first = (uint64_t)time(NULL) * 100000;
+            seconds = (double)number, first = (uint64_t)time(NULL) * 100000 + (uint64_t)getpid() % 1000;
         else if (strcmp(word[i], "--story") == 0)
             for (told = STORIES - 1; told >= 0 && strcmp(names[told], value) != 0; told--)
                 ;
