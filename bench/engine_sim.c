@@ -18,17 +18,7 @@
 static const double ROWS = 500000, COLUMNS = 1000, CLUSTERS = 1000, FLOPS = 669e6, LATENCY = 0.02;
 enum { ITERATIONS = 10 };
 
-static double slices_now; /* for weigh, which has no context */
-
-/* A model and a partial are K x D numbers of eight bytes, a slice is its part of the rows. */
-static double weigh(const char *key, size_t bytes)
-{
-    if (strstr(key, "/round/"))
-        return CLUSTERS * COLUMNS * 8;
-    if (strstr(key, "/data/"))
-        return ROWS * COLUMNS * 8 / slices_now;
-    return (double)bytes;
-}
+static const double PARTIAL_BYTES = 8e6, DATA_BYTES = 4e9; /* K x D numbers of eight bytes, and the rows */
 
 static double sequential_seconds(void)
 {
@@ -40,16 +30,43 @@ static int units_of(int mappers)
     return mappers + (int)ceil(sqrt(mappers)) + 1;
 }
 
+/* The same experiment on so many machines, each of which does everything, with sums reduced in ranges. */
+static sim_calm_figures run_ranged(int workers, const char *reduce)
+{
+    return sim_calm_run(
+        &(sim_calm_options){.seed = 1,
+                            .workers = workers,
+                            .slices = workers,
+                            .rounds = ITERATIONS,
+                            .reduce = reduce,
+                            .bytes = PARTIAL_BYTES,
+                            .slice_bytes = DATA_BYTES / workers,
+                            .work = {.map_grain = sequential_seconds() / ITERATIONS / workers},
+                            .cloud = {.latency = LATENCY, .jitter = 0.5, .worker_rate = 8e6, .total_rate = 800e6}});
+}
+
+static void print_ranged(int workers, const char *reduce)
+{
+    sim_calm_figures figures = run_ranged(workers, reduce);
+    double speedup = sequential_seconds() / figures.seconds;
+    printf("%5d workers, %-10s: %6.1f s, speed-up %6.1f, efficiency %.2f; a round %5.2f s; %4.1f requests a worker and "
+           "round, %.2f MB sent\n",
+           workers, reduce, figures.seconds, speedup, speedup / workers, figures.round_seconds, figures.round_requests,
+           figures.round_sent / 1e6);
+    fflush(stdout);
+}
+
 static sim_calm_figures run(int mappers, bool split)
 {
     int units = units_of(mappers), slices = split ? mappers : units;
-    sim_calm_options options = {
-        .seed = 1,
-        .slices = slices,
-        .rounds = ITERATIONS,
-        .reduce = "two-level",
-        .work = {.map_grain = sequential_seconds() / ITERATIONS / slices},
-        .cloud = {.latency = LATENCY, .jitter = 0.5, .worker_rate = 8e6, .total_rate = 800e6, .weigh = weigh}};
+    sim_calm_options options = {.seed = 1,
+                                .slices = slices,
+                                .rounds = ITERATIONS,
+                                .reduce = "two-level",
+                                .bytes = PARTIAL_BYTES,
+                                .slice_bytes = DATA_BYTES / slices,
+                                .work = {.map_grain = sequential_seconds() / ITERATIONS / slices},
+                                .cloud = {.latency = LATENCY, .jitter = 0.5, .worker_rate = 8e6, .total_rate = 800e6}};
     if (split) {
         options.mappers = mappers;
         options.reducers = units - mappers - 1;
@@ -57,7 +74,6 @@ static sim_calm_figures run(int mappers, bool split)
     } else {
         options.workers = units;
     }
-    slices_now = slices;
     return sim_calm_run(&options);
 }
 
@@ -88,8 +104,10 @@ int main(int count, char **arguments)
             json = true;
         else if (strcmp(arguments[i], "--only") == 0 && i + 1 < count)
             only = atoi(arguments[++i]);
+        else if (strcmp(arguments[i], "--ranged") == 0 && i + 2 < count)
+            return print_ranged(atoi(arguments[i + 1]), arguments[i + 2]), 0;
         else
-            return fprintf(stderr, "usage: bench_engine_sim [--json] [--only P]\n"), 2;
+            return fprintf(stderr, "usage: bench_engine_sim [--json] [--only P] [--ranged WORKERS REDUCE]\n"), 2;
     }
     if (json)
         printf("[\n");

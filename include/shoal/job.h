@@ -67,7 +67,7 @@ typedef struct shoal_job_options {
                              * SHOAL_USAGE if it exists */
     int64_t slices;         /* 0: chosen from the data and the workers */
     int64_t workers;        /* how many are expected, in slots; 0: unknown.  Only a hint */
-    const char *reduce;     /* "auto" (also NULL), "flat", "two-level", "tree:F" */
+    const char *reduce;     /* "auto" (also NULL), "flat", "two-level", "tree:F", "ranged[:R]" */
     double lease;           /* seconds after which a silent worker counts as dead; 0: chosen from the store */
     int64_t keep_rounds;    /* finished rounds that stay in the store; 0: as few as are safe */
     int64_t rows_per_grain; /* 0: chosen from the shape */

@@ -71,7 +71,7 @@ typedef struct shoal_plan_job {
     const char *learner;
     double rows, columns, value_bytes;
     shoal_plan_source source;
-    const char *reduce; /* "auto" (also NULL), "flat", "two-level", "tree:F" */
+    const char *reduce; /* "auto" (also NULL), "flat", "two-level", "tree:F", "ranged[:R]" */
     double open;        /* seconds to open the rows in one process: to parse a text, say */
     double slices;      /* that the rows are cut into; 0: as a job chooses; -1: one per worker, as in the paper */
     double grains;      /* that the rows make, the smallest unit; 0: as for most learners */

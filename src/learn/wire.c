@@ -223,12 +223,37 @@ int learn_round_read(shoal_round **out, base_reader *in)
 
 /* ---- partials ---------------------------------------------------------------------------------------------------- */
 
-static size_t size_of_partial(const shoal_partial *partial)
+static const learn_range whole = {0, 1};
+
+/* Part i of n of `count` is [i * count / n, (i + 1) * count / n), reckoned so that nothing overflows. */
+static int64_t start_of_part(int64_t count, int64_t i, int64_t n)
+{
+    return count / n * i + count % n * i / n;
+}
+
+void learn_range_of_cell(const shoal_cell *cell, learn_range range, int64_t *first, int64_t *count)
+{
+    int64_t values = learn_cell_values(cell);
+    *first = start_of_part(values, range.number, range.of);
+    *count = start_of_part(values, range.number + 1, range.of) - *first;
+}
+
+size_t learn_partial_range_bytes(const shoal_layout *layout, learn_range range)
 {
     size_t size = sizeof(uint32_t) + 2 * sizeof(int64_t);
+    for (int i = 0; i < layout->cells; i++) {
+        int64_t first, count;
+        learn_range_of_cell(&layout->cell[i], range, &first, &count);
+        size += (size_t)count * sizeof(int64_t);
+    }
+    return size;
+}
+
+static size_t size_of_partial(const shoal_partial *partial, learn_range range)
+{
+    size_t size = learn_partial_range_bytes(&partial->layout, range);
     for (int i = 0; i < partial->layout.cells; i++) {
         const shoal_cell *cell = &partial->layout.cell[i];
-        size += (size_t)learn_cell_values(cell) * sizeof(int64_t);
         if (cell->kind == SHOAL_CELL_RECORD)
             size += sizeof(uint64_t) + (size_t)partial->records[i].count * (sizeof(shoal_key) + cell->bytes);
         else if (cell->kind == SHOAL_CELL_ROW)
@@ -239,7 +264,13 @@ static size_t size_of_partial(const shoal_partial *partial)
 
 void learn_partial_write(base_writer *out, const shoal_partial *partial)
 {
-    base_write_reserve(out, size_of_partial(partial));
+    learn_partial_write_range(out, partial, whole);
+}
+
+void learn_partial_write_range(base_writer *out, const shoal_partial *partial, learn_range range)
+{
+    int64_t first, count;
+    base_write_reserve(out, size_of_partial(partial, range));
     base_write_u32(out, learn_layout_hash(&partial->layout));
     base_write_i64(out, partial->first_row);
     base_write_i64(out, partial->row_count);
@@ -250,7 +281,9 @@ void learn_partial_write(base_writer *out, const shoal_partial *partial)
         case SHOAL_CELL_SUM:
         case SHOAL_CELL_WIDE:
         case SHOAL_CELL_MAX:
-            write_numbers(out, partial->values[i], (size_t)learn_cell_values(cell), sizeof(int64_t));
+            learn_range_of_cell(cell, range, &first, &count);
+            if (count > 0)
+                write_numbers(out, partial->values[i] + first, (size_t)count, sizeof(int64_t));
             break;
         case SHOAL_CELL_RECORD:
             base_write_u64(out, (uint64_t)list->count);
@@ -265,6 +298,7 @@ void learn_partial_write(base_writer *out, const shoal_partial *partial)
 /* Where the parts of one cell lie in an encoded partial. */
 typedef struct cell_view {
     const unsigned char *values; /* or rows */
+    int64_t first, count;        /* of the values: which */
     const unsigned char *keys, *bytes;
     int64_t records;
 } cell_view;
@@ -311,16 +345,17 @@ static void view_records(cell_view *view, const shoal_cell *cell, base_reader *i
 }
 
 /* Maxima are never NaN: no key lies beyond those of the infinities. */
-static void view_values(cell_view *view, const shoal_cell *cell, base_reader *in)
+static void view_values(cell_view *view, const shoal_cell *cell, base_reader *in, learn_range range)
 {
     const int64_t least = shoal_order_key(-INFINITY), most = shoal_order_key(INFINITY);
-    view->values = view_array(in, learn_cell_values(cell), sizeof(int64_t));
-    for (int64_t i = 0; cell->kind == SHOAL_CELL_MAX && !in->bad && i < cell->count; i++)
+    learn_range_of_cell(cell, range, &view->first, &view->count);
+    view->values = view_array(in, view->count, sizeof(int64_t));
+    for (int64_t i = 0; cell->kind == SHOAL_CELL_MAX && !in->bad && i < view->count; i++)
         in->bad = value_at(view->values, i) < least || value_at(view->values, i) > most;
 }
 
 /* Checks everything and changes nothing. */
-static int view_partial(partial_view *view, const shoal_partial *like, base_reader *in)
+static int view_partial(partial_view *view, const shoal_partial *like, base_reader *in, learn_range range)
 {
     const shoal_layout *layout = &like->layout;
     uint32_t hash = base_read_u32(in);
@@ -337,7 +372,7 @@ static int view_partial(partial_view *view, const shoal_partial *like, base_read
         switch (layout->cell[i].kind) {
         case SHOAL_CELL_SUM:
         case SHOAL_CELL_WIDE:
-        case SHOAL_CELL_MAX: view_values(&view->cell[i], &layout->cell[i], in); break;
+        case SHOAL_CELL_MAX: view_values(&view->cell[i], &layout->cell[i], in, range); break;
         case SHOAL_CELL_RECORD: view_records(&view->cell[i], &layout->cell[i], in); break;
         case SHOAL_CELL_ROW: view->cell[i].values = view_array(in, view->rows, layout->cell[i].bytes); break;
         }
@@ -378,8 +413,14 @@ static void merge_cell(shoal_partial *into, int i, const partial_view *view)
     const cell_view *from = &view->cell[i];
     switch (cell->kind) {
     case SHOAL_CELL_SUM:
-    case SHOAL_CELL_WIDE: add_values(into->values[i], from->values, learn_cell_values(cell)); break;
-    case SHOAL_CELL_MAX: raise_values(into->values[i], from->values, cell->count); break;
+    case SHOAL_CELL_WIDE:
+        if (from->count > 0) /* a cell without values may have no memory either */
+            add_values(into->values[i] + from->first, from->values, from->count);
+        break;
+    case SHOAL_CELL_MAX:
+        if (from->count > 0)
+            raise_values(into->values[i] + from->first, from->values, from->count);
+        break;
     case SHOAL_CELL_RECORD: append_records(&into->records[i], from, cell->bytes); break;
     case SHOAL_CELL_ROW:
         if (view->rows > 0 && cell->bytes > 0)
@@ -390,8 +431,13 @@ static void merge_cell(shoal_partial *into, int i, const partial_view *view)
 
 int learn_partial_merge_read(shoal_partial *into, base_reader *in)
 {
+    return learn_partial_merge_read_range(into, in, whole);
+}
+
+int learn_partial_merge_read_range(shoal_partial *into, base_reader *in, learn_range range)
+{
     partial_view view = {0};
-    int status = view_partial(&view, into, in);
+    int status = view_partial(&view, into, in, range);
     for (int i = 0; status == SHOAL_OK && i < into->layout.cells; i++)
         if (view.cell[i].records > 0)
             status = learn_records_reserve(into, i, view.cell[i].records);

@@ -23,6 +23,16 @@ void learn_partial_write(base_writer *out, const shoal_partial *partial);
  * its layout is another one, or its rows are not all among those of `into`; then `into` is unchanged.  Records must be
  * settled again afterwards. */
 int learn_partial_merge_read(shoal_partial *into, base_reader *in);
+/* The same of one range of many: each cell's values are cut into that many parts, as even as can be.  For layouts
+ * without RECORD and ROW cells. */
+typedef struct learn_range {
+    int64_t number, of;
+} learn_range;
+void learn_range_of_cell(const shoal_cell *cell, learn_range range, int64_t *first, int64_t *count);
+/* How many bytes are written of it. */
+size_t learn_partial_range_bytes(const shoal_layout *layout, learn_range range);
+void learn_partial_write_range(base_writer *out, const shoal_partial *partial, learn_range range);
+int learn_partial_merge_read_range(shoal_partial *into, base_reader *in, learn_range range);
 /* Which rows the encoded partial that comes next says it covers; the reader stays where it is. */
 void learn_partial_peek_rows(int64_t *first_row, int64_t *rows, const base_reader *in);
 

@@ -131,12 +131,21 @@ static void add_reduction(round_parts *round, const setting *all, double sums, d
 {
     const shoal_site *site = all->site;
     const plan_tree *tree = &all->tree;
+    plan_tree cut;
+    if (tree->ranges > 1 && row_bytes == 0 && sums / tree->ranges >= tree->range_bytes && sums >= 8 * tree->ranges) {
+        cut = plan_tree_cut(tree, all->job, all->crew);
+        tree = &cut;
+    }
     double put = tree->put_by_mapper, bytes = sums + row_bytes * all->job->rows / tree->pieces;
+    if (tree->pieces > tree->slices) /* of which each is a range */
+        bytes *= tree->level[0].part;
     round->reduce += writing(site, all->mappers, put, bytes);
     round->puts += put * all->mappers;
     for (int level = 0; level < tree->levels; level++) {
         const plan_tree_level *at = &tree->level[level];
-        double above = sums + row_bytes * all->job->rows / at->parents, each = at->parents / at->makers;
+        double above = at->part * sums + row_bytes * all->job->rows / at->parents, each = at->parents / at->makers;
+        if (at->part < 1)
+            bytes = at->part * sums;
         double whole = reading(site, at->makers, each * at->fetched, bytes), last = reading(site, at->makers, 1, bytes);
         double hidden = level == 0 ? fmin(spread, fmax(whole - last, 0)) : 0;
         round->reduce += site->wait + whole - hidden;

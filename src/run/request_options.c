@@ -136,8 +136,8 @@ static const shoal_option workers_rows[] = {
      .help = "number of parts that the rows are divided into; never changes the result", .least = 1,
      .most = SHOAL_JOB_SLICES_MOST, .default_text = "chosen from the data and the workers"},
     {"reduce", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, reduce), "SHAPE",
-     .help = "how partial results are merged: flat, two-level, tree:F in groups of F, or auto; never changes the "
-             "result",
+     .help = "how partial results are merged: flat, two-level, tree:F in groups of F, ranged[:R] in R parts of the "
+             "sums that different workers merge, or auto; never changes the result",
      .default_text = "auto"},
     {"roles", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, roles), "ROLES",
      .help = "all: every worker maps and reduces; split: N workers map, the square root of N more reduce, and one more "

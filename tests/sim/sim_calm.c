@@ -13,8 +13,12 @@
 
 /* ---- the learner ------------------------------------------------------------------------------------------------- */
 
+typedef struct count_config {
+    int64_t steps, sums;
+} count_config;
+
 typedef struct count_model {
-    int64_t step, steps, sum;
+    int64_t step, steps, sums, sum;
 } count_model;
 
 static void describe(shoal_round *round)
@@ -25,7 +29,7 @@ static void describe(shoal_round *round)
     round->steps = model->steps;
     round->objective = round->change = NAN;
     round->layout = (shoal_layout){.cells = 1, .carry_from = -1};
-    round->layout.cell[0] = (shoal_cell){"rows", SHOAL_CELL_SUM, 1, 0, false};
+    round->layout.cell[0] = (shoal_cell){"rows", SHOAL_CELL_SUM, model->sums, 0, false};
 }
 
 static int start_count(shoal_round **out, const void *config, const shoal_shape *shape)
@@ -33,7 +37,8 @@ static int start_count(shoal_round **out, const void *config, const shoal_shape 
     (void)shape;
     int status = shoal_round_new(out, sizeof(count_model));
     if (status == SHOAL_OK) {
-        *(count_model *)(*out)->model = (count_model){.steps = *(const int64_t *)config};
+        const count_config *counting = config;
+        *(count_model *)(*out)->model = (count_model){.steps = counting->steps, .sums = counting->sums};
         describe(*out);
     }
     return status;
@@ -77,8 +82,10 @@ static int update_count(shoal_round **next, shoal_result **result, const shoal_r
 static int cost_count(shoal_cost *out, const void *config, const shoal_shape *shape)
 {
     (void)shape;
-    *out = (shoal_cost){
-        .operations_per_row = 1, .model_bytes = 24, .partial_bytes = 8, .rounds = *(const int64_t *)config};
+    *out = (shoal_cost){.operations_per_row = 1,
+                        .model_bytes = 32,
+                        .partial_bytes = 8,
+                        .rounds = ((const count_config *)config)->steps};
     return SHOAL_OK;
 }
 
@@ -86,7 +93,7 @@ static const shoal_algorithm count = {
     ANY_ROUND,
     .name = "count",
     .summary = "Counts rows, again and again",
-    .config_size = sizeof(int64_t),
+    .config_size = sizeof(count_config),
     .kernel_free = true,
     .start = start_count,
     .scratch_bytes = scratch_count,
@@ -94,6 +101,23 @@ static const shoal_algorithm count = {
     .update = update_count,
     .cost = cost_count,
 };
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+/* Of a stand-in's partial, so that it can be cut into ranges; and what a piece has beside them, at most. */
+enum { SUMS = 10000, PIECE_HEAD = 200 };
+
+static double bytes_now, slice_bytes_now; /* for weigh, which has no context */
+
+static double weigh(const char *key, size_t bytes)
+{
+    const char *name = strrchr(key, '/');
+    if (name && strcmp(name, "/model") == 0)
+        return bytes_now;
+    if (strstr(key, "/round/") && bytes > PIECE_HEAD)
+        return bytes_now * (double)(bytes - PIECE_HEAD) / (SUMS * sizeof(int64_t));
+    return strstr(key, "/data/") ? slice_bytes_now : (double)bytes;
+}
 
 /* ---- people ------------------------------------------------------------------------------------------------------ */
 
@@ -151,6 +175,7 @@ static void submit(sim_cloud *cloud, const sim_calm_options *options)
     char made[SHOAL_JOB_ID_BYTES];
     double *rows = calloc((size_t)options->slices, sizeof *rows);
     int64_t workers = options->workers + options->mappers;
+    const count_config config = {.steps = options->rounds, .sums = options->bytes > 0 ? SUMS : 1};
     const shoal_job_options job = {.id = id,
                                    .slices = options->slices,
                                    .workers = workers,
@@ -161,7 +186,7 @@ static void submit(sim_cloud *cloud, const sim_calm_options *options)
     if (status == SHOAL_OK)
         status = shoal_data_wrap(&data, rows, options->slices, 1, SHOAL_FLOAT64);
     if (status == SHOAL_OK)
-        status = shoal_job_submit(made, store, &count, &options->rounds, data, NULL, &job);
+        status = shoal_job_submit(made, store, &count, &config, data, NULL, &job);
     if (status < 0)
         sim_fail("submitting failed: %s", shoal_error());
     shoal_data_free(&data);
@@ -285,7 +310,11 @@ sim_calm_figures sim_calm_run(const sim_calm_options *options)
     sim_begin(&(sim_options){.seed = options->seed, .steps = 500000000, .verbose = options->verbose});
     sim_work_now = options->work;
     sim_work_now.poison_row = -1;
-    calm.cloud = sim_cloud_new(&options->cloud);
+    bytes_now = options->bytes;
+    slice_bytes_now = options->slice_bytes;
+    sim_cloud_options cloud = options->cloud;
+    cloud.weigh = options->bytes > 0 ? weigh : NULL;
+    calm.cloud = sim_cloud_new(&cloud);
     submit(calm.cloud, options);
     double began = sim_seconds();
     start_hands(hands, &calm, options);
@@ -301,6 +330,7 @@ sim_calm_figures sim_calm_run(const sim_calm_options *options)
     } while (!all);
     figures.seconds = calm.ended - began;
     figures.requests = sim_cloud_traffic(calm.cloud).requests;
+    figures.round_sent = sim_cloud_traffic(calm.cloud).sent / most / (double)options->rounds;
     measure_rounds(&figures, calm.cloud, most);
     if (options->trouble.until > 0) {
         const sim_moment *moment;

@@ -21,6 +21,8 @@ typedef struct sim_calm_options {
     int mappers, reducers, last; /* workers of a single role each */
     int workers;                 /* and of all of them */
     int64_t slices, rounds;
+    double bytes;       /* as how many a model or a whole partial travels; 0: as many as it has */
+    double slice_bytes; /* and the rows of a slice */
     const char *reduce;
     double lease; /* 0: the usual one */
     sim_work work;
@@ -37,6 +39,7 @@ typedef struct sim_calm_figures {
     double round_seconds;  /* of one round, while nothing new begins: the median of the second half */
     double round_requests; /* of one worker in one round, leases apart: the average of the second half */
     int64_t requests;      /* of the whole job */
+    double round_sent;     /* bytes that a worker sends in a round, as they are weighed: the average of all rounds */
     /* With trouble: */
     double pace;            /* seconds of a round before it, the median */
     double pace_requests;   /* of one worker in one of these rounds, leases apart */

@@ -230,6 +230,15 @@ static void add_story(scenario *out, sim_stream *stream)
     }
 }
 
+/* Sums in ranges, in half of the stories: drawn beside the rest, which stays what it was without them. */
+static void draw_ranges(scenario *out)
+{
+    sim_stream stream = {out->seed * UINT64_C(0xA0761D6478BD642F) + 29};
+    sim_stream_next(&stream);
+    if (sim_stream_chance(&stream, 0.5))
+        snprintf(out->reduce, sizeof out->reduce, "ranged:%d", (int)between(&stream, 2, 5));
+}
+
 static scenario draw_scenario(const sim_job_options *options)
 {
     sim_stream stream = {options->seed * UINT64_C(0x9E3779B97F4A7C15) + 12345};
@@ -242,6 +251,7 @@ static scenario draw_scenario(const sim_job_options *options)
     draw_cloud(&out, &stream);
     draw_workers(&out, &stream);
     add_story(&out, &stream);
+    draw_ranges(&out);
     if (out.story == STORY_FAILS)
         out.toy_config.fail_at = between(&stream, 0, out.toy_config.steps + 2);
     out.toy_config.salt = out.seed;

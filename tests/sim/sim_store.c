@@ -339,12 +339,17 @@ static bool travel(const request *request, double seconds)
     return until <= deadline;
 }
 
+static double weigh(const sim_cloud *cloud, const char *key, size_t bytes)
+{
+    return cloud->options.weigh ? cloud->options.weigh(key, bytes) : (double)bytes;
+}
+
 /* The seconds that bytes take on the process's own line and on the one that all share. */
 static double transfer(sim_store *self, const char *key, size_t bytes)
 {
     sim_cloud *cloud = self->cloud;
     const sim_cloud_options *options = &cloud->options;
-    double size = options->weigh ? options->weigh(key, bytes) : (double)bytes;
+    double size = weigh(cloud, key, bytes);
     int64_t now = sim_time(), done = now;
     if (options->worker_rate > 0) {
         self->pipe_free = base_time_after(self->pipe_free > now ? self->pipe_free : now, size / options->worker_rate);
@@ -524,6 +529,7 @@ static int put_sim(shoal_store *store, const char *key, const store_body *body, 
         remember(cloud);
         blob *place = find_or_make(&cloud->tables, key);
         content *put = content_of(body);
+        cloud->traffic.sent += strstr(key, "/round/") ? weigh(cloud, key, put->size) : 0;
         harm(cloud, key, put);
         change(cloud, place, put);
         write_etag(etag, place->now.etag);

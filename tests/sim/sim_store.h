@@ -21,7 +21,7 @@ typedef struct sim_cloud_options {
     double worker_rate, total_rate; /* bytes a second of one process and of all; 0: no limit */
     double request_rate, burst;     /* requests a second, and at once, above which it throttles; 0: no limit */
     double forgets;                 /* seconds that it may forget: keeps that much of the past */
-    /* As how many bytes a blob travels; NULL: as many as it has. */
+    /* As how many bytes this many of a blob travel, all of it or a range; NULL: as many as they are. */
     double (*weigh)(const char *key, size_t bytes);
     /* Chances, for each request. */
     double before;      /* it fails before anything was done */
@@ -66,6 +66,7 @@ typedef struct sim_traffic {
     int64_t requests; /* all of them */
     int64_t leases;   /* puts of a worker's record */
     int64_t lists, queues, failed;
+    double sent; /* bytes put into rounds, as they are weighed */
     int deaths, pauses;
 } sim_traffic;
 

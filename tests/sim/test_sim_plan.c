@@ -12,6 +12,7 @@
 #include "sim_calm.h"
 
 enum { ROUNDS = 12 };
+static const double ROWS = 1e8; /* more than enough grains for every slice */
 
 /* A job whose models and partials have `bytes`, and whose rows are made in place. */
 typedef struct story {
@@ -22,13 +23,6 @@ typedef struct story {
     double map; /* seconds a round that one worker alone would need */
 } story;
 
-static double bytes_now; /* for weigh, which has no context */
-
-static double weigh(const char *key, size_t bytes)
-{
-    return strstr(key, "/round/") ? bytes_now : (double)bytes;
-}
-
 static double simulate(const story *story)
 {
     int slices = story->split ? story->workers : 2 * story->workers, groups = (int)ceil(sqrt(story->workers));
@@ -36,13 +30,12 @@ static double simulate(const story *story)
                                 .slices = slices,
                                 .rounds = ROUNDS,
                                 .reduce = story->reduce,
+                                .bytes = story->bytes,
                                 .work = {.map_grain = story->map / slices},
                                 .cloud = {.latency = story->latency,
                                           .jitter = 0.2,
                                           .worker_rate = story->worker_rate,
-                                          .total_rate = story->total_rate,
-                                          .weigh = weigh}};
-    bytes_now = story->bytes;
+                                          .total_rate = story->total_rate}};
     if (story->split) {
         options.mappers = story->workers;
         options.reducers = groups;
@@ -57,10 +50,10 @@ static double expect(const story *story)
 {
     const shoal_cost cost = {
         .operations_per_row = 1, .model_bytes = story->bytes, .partial_bytes = story->bytes, .rounds = 1};
-    const shoal_pace pace = {.learner = "count", .phase = "run", .operation = story->map / 1e6};
+    const shoal_pace pace = {.learner = "count", .phase = "run", .operation = story->map / ROWS};
     const shoal_plan_job job = {.cost = &cost,
                                 .learner = "count",
-                                .rows = 1e6,
+                                .rows = ROWS,
                                 .columns = 1,
                                 .value_bytes = 1,
                                 .source = SHOAL_PLAN_GENERATED,
@@ -113,6 +106,9 @@ static void test_bytes(void **state)
         {50, true, .reduce = "two-level", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6,
          .map = 2242},
         {100, true, .reduce = "two-level", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6,
+         .map = 2242},
+        {36, .reduce = "ranged:8", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6, .map = 400},
+        {106, .reduce = "ranged:15", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6,
          .map = 2242},
         {36, .reduce = "two-level", .latency = 0.02, .worker_rate = 50e6, .total_rate = 200e6, .bytes = 8e6,
          .map = 400},

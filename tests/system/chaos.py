@@ -184,6 +184,7 @@ class Chaos:
         self.job, self.there_since = None, None
         self.starter = self.start(self.verb, *self.work, "--store", self.url, "--workers",
                                   f"local:{WORKERS}", "--lease", str(LEASE), "--job", f"n{number}",
+                                  "--reduce", "ranged:3" if number % 2 and not self.server else "auto",
                                   *output_words(self, self.found), "--quiet")
         wait_until(lambda: self.find_job(number), 300, "the job is in the store")
 

@@ -107,7 +107,7 @@ def submit_and_stop(learner, least, *words):
 
 ENGINES = [["--threads", 2], ["--threads", 2, "--kernel", "portable"], ["--workers", "local:1"],
            ["--workers", "local:3"], ["--workers", "local:2", "--threads", 1, "--slices", 6, "--reduce", "tree:2"],
-           ["--workers", "local:2", "--slices", 4, "--roles", "split"]]
+           ["--workers", "local:2", "--slices", 4, "--roles", "split", "--reduce", "ranged:3"]]
 
 
 def agree_on_all_engines(learner):
@@ -148,7 +148,8 @@ def workers_that_meet_at_a_server():
             few = rounds(learner, 6)
             run(learner, *LEARNERS[learner], *few, "--model", "expected.safetensors", "--quiet", "--force", "--threads",
                 1)
-            learn(learner, *few, "--store", store, "--workers", "local:2", "--job", learner, env=env)
+            learn(learner, *few, "--store", store, "--workers", "local:2", "--job", learner, "--reduce", "ranged:2",
+                  env=env)
             agrees()
             run("job", "remove", learner, "--store", store, env=env)
         left = run("store", "ls", "-r", f"{store}", env=env)

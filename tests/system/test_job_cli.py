@@ -170,7 +170,8 @@ def workers_find_what_threads_find():
 def every_shape_of_reduction_finds_the_same():
     reference(*LEARN)
     for shape in (["--slices", "1"], ["--slices", "7", "--reduce", "flat"], ["--slices", "9", "--reduce", "two-level"],
-                  ["--slices", "8", "--reduce", "tree:2"], ["--roles", "split", "--slices", "4"]):
+                  ["--slices", "8", "--reduce", "tree:2"], ["--slices", "9", "--reduce", "ranged:3"],
+                  ["--roles", "split", "--slices", "4"]):
         shutil.rmtree("found", ignore_errors=True)
         os.mkdir("found")
         succeeds("kmeans", DATA, *LEARN, *outputs("found"), "--workers", "local:2", "--threads", "1", *shape)

@@ -25,10 +25,14 @@ static inline int alone_begin(void **state)
     all->store->class = &all->class;
     EXPECT_OK(shoal_worker_new(&all->worker, all->store, &(shoal_worker_options){.slots = 1}));
     strcpy(all->spec.id, ALONE);
-    all->spec.tree.pieces = 1;
+    all->spec.tree = (job_tree){.levels = 1, .ranges = 1, .nodes = {1}, .count = {1}, .pieces = 1};
     all->flag = JOB_MINE; /* the top: this worker leads */
-    all->run = (job_run){
-        .worker = all->worker, .store = all->store, .spec = &all->spec, .algorithm = &toy, .flag = &all->flag};
+    all->run = (job_run){.worker = all->worker,
+                         .store = all->store,
+                         .spec = &all->spec,
+                         .tree = &all->spec.tree,
+                         .algorithm = &toy,
+                         .flag = &all->flag};
     EXPECT_OK(base_alloc(&all->run.model, 1, sizeof *all->run.model, "a model"));
     EXPECT_OK(start_toy(&all->run.model->round, NULL, &(shoal_shape){.columns = 3}));
     *state = all;

@@ -306,11 +306,17 @@ static bool act(const search *all, world_state *s, int worker, job_action action
 {
     world_state before = *s;
     switch (action.act) {
-    case JOB_MAP: s->flag[worker][action.piece] |= JOB_HERE; break;
-    case JOB_PUT:
-        assert_true(s->flag[worker][action.piece] & JOB_HERE);
-        s->stored[action.piece] = 1;
-        s->flag[worker][action.piece] |= JOB_STORED;
+    case JOB_MAP:
+        for (int64_t range = action.piece; range < all->tree.count[0]; range += all->tree.nodes[0])
+            s->flag[worker][range] |= JOB_HERE;
+        break;
+    case JOB_PUT: /* of a slice, all ranges */
+        for (int64_t range = action.piece; range == action.piece || range < all->tree.count[0];
+             range += all->tree.nodes[0]) {
+            assert_true(s->flag[worker][range] & JOB_HERE);
+            s->stored[range] = 1;
+            s->flag[worker][range] |= JOB_STORED;
+        }
         break;
     case JOB_MERGE:
         if (fetch(all, s, worker, action.piece)) {
@@ -343,6 +349,9 @@ static void explore(const char *reduce, int64_t slices, int workers, const int *
     search all = {.workers = workers, .deaths_most = deaths_most};
     world_state start = {0};
     assert_int_equal(job_tree_choose(&all.tree, reduce, slices), SHOAL_OK);
+    job_tree whole = all.tree;
+    if (strncmp(reduce, "ranged", 6) == 0) /* "flat" where there are fewer than four */
+        assert_true(job_tree_cut(&all.tree, &whole, 2));
     assert_true(all.tree.pieces <= PIECES_MOST);
     all.state = calloc(STATES_MOST, sizeof *all.state);
     all.table = calloc(2 * STATES_MOST, sizeof *all.table);
@@ -389,6 +398,18 @@ static void explore(const char *reduce, int64_t slices, int workers, const int *
     assert_true(all.states > 100);
     free(all.state);
     free(all.table);
+}
+
+/* Two slices in two ranges: slices 0 and 1 are pieces 0 and 2, 1 and 3; the ranges of their sum 4 and 5, all of it
+ * 6. */
+static void test_every_round_in_ranges_ends(void **state)
+{
+    (void)state;
+    explore("ranged", 2, 2, (const int[]){0, 1, 0, 1, 0, 1, 0}, 1);
+    explore("ranged", 2, 2, (const int[]){0, 1, 0, 1, 1, 0, 1}, 1);
+    explore("ranged", 2, 2, (const int[]){0, 0, 0, 0, 1, 1, -1}, 1);
+    explore("ranged", 1, 2, (const int[]){0, 0, 1, 1, 0}, 1);
+    explore("ranged", 1, 3, (const int[]){0, 0, 1, 2, 1}, 2);
 }
 
 static void test_every_round_ends(void **state)
@@ -458,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_slots_and_roles),
         cmocka_unit_test(test_random_comings_and_goings),
         cmocka_unit_test(test_every_round_ends),
+        cmocka_unit_test(test_every_round_in_ranges_ends),
         cmocka_unit_test(test_nothing_is_made_twice),
         cmocka_unit_test(test_what_was_fetched_is_never_put),
     };

@@ -39,6 +39,36 @@ static void names(void **state)
     assert_string_equal(job_key_left("a", UINT64_MAX).text, "jobs/a/left/ffffffffffffffff");
 }
 
+static void names_of_ranges(void **state)
+{
+    (void)state;
+    job_tree whole = tree_of("two-level", 9), tree; /* slices 0 to 17, groups 18 to 23, tops 24 and 25, all of it 26 */
+    assert_true(job_tree_cut(&tree, &whole, 2));
+    assert_string_equal(job_key_piece("a", 3, &tree, 7).text, "jobs/a/round/00000003/00/000002/000007");
+    assert_string_equal(job_key_piece("a", 3, &tree, 16).text, "jobs/a/round/00000003/00/000002/000007");
+    assert_string_equal(job_key_piece("a", 3, &tree, 19).text, "jobs/a/round/00000003/01/000000/000001/0000");
+    assert_string_equal(job_key_piece("a", 3, &tree, 22).text, "jobs/a/round/00000003/01/000000/000001/0001");
+    assert_string_equal(job_key_piece("a", 3, &tree, 25).text, "jobs/a/round/00000003/02/000000/000000/0001");
+    for (int64_t piece = 0; piece < tree.pieces; piece++) {
+        int64_t round, found;
+        assert_true(job_key_read_round(&round, &found, "a", &tree, job_key_piece("a", 3, &tree, piece).text));
+        assert_int_equal(found, job_tree_is_slice(&tree, piece) ? piece % 9 : piece);
+        assert_true(job_key_read_round(&round, &found, "a", NULL, job_key_piece("a", 3, &tree, piece).text));
+    }
+    static const char *const others[] = {
+        "jobs/a/round/00000003/00/000002/000007/0000", /* a slice has none */
+        "jobs/a/round/00000003/01/000000/000001",      /* a group has one */
+        "jobs/a/round/00000003/01/000000/000001/0002", "jobs/a/round/00000003/01/000000/000001/1",
+        "jobs/a/round/00000003/01/000000/000001/",     "jobs/a/round/00000003/03/000000/000000/0000"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        int64_t round, found;
+        if (job_key_read_round(&round, &found, "a", &tree, others[i]))
+            fail_msg("%s", others[i]);
+        if (i != 1)
+            assert_false(job_key_read_round(&round, &found, "a", &whole, others[i]));
+    }
+}
+
 /* The longest there can be. */
 static void they_fit(void **state)
 {
@@ -167,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names),
+        cmocka_unit_test(names_of_ranges),
         cmocka_unit_test(they_fit),
         cmocka_unit_test(pieces_come_back),
         cmocka_unit_test(models_come_back),

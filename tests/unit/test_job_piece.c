@@ -1,11 +1,13 @@
 /* Pieces: each is counted once however often it comes, and what is not the very piece that was asked for, of this round
  * and computed from this model, is refused, removed, and not counted at all. */
+#include <math.h>
+
 #include "job_support.h"
 
 #include "engine/store/job_run.h"
 #include "learn/partial.h"
 
-enum { SLICES = 4, TOP = 6, ROWS_A_SLICE = 10 }; /* groups 4 and 5 */
+enum { SLICES = 4, TOP = 6, ROWS_A_SLICE = 10, RANGES = 2, PIECES_MOST = RANGES * (TOP + 1) + 1 }; /* groups 4, 5 */
 
 /* Two workers of one job that share a store. */
 typedef struct pair {
@@ -31,10 +33,10 @@ static job_model *round_model(int64_t number)
 static void begin_run(job_run *run, const pair *all)
 {
     *run = (job_run){.worker = all->worker, .store = all->store, .spec = &all->spec, .model = round_model(3)};
-    EXPECT_OK(base_alloc(&run->flag, TOP + 1, 1, "flags"));
-    EXPECT_OK(base_alloc(&run->added, TOP + 1, sizeof *run->added, "marks"));
-    EXPECT_OK(base_alloc(&run->counter, TOP + 1, sizeof *run->counter, "counters"));
-    EXPECT_OK(base_alloc(&run->sum, TOP + 1 - SLICES, sizeof *run->sum, "sums"));
+    EXPECT_OK(base_alloc(&run->flag, PIECES_MOST, 1, "flags"));
+    EXPECT_OK(base_alloc(&run->added, PIECES_MOST, sizeof *run->added, "marks"));
+    EXPECT_OK(base_alloc(&run->counter, PIECES_MOST, sizeof *run->counter, "counters"));
+    EXPECT_OK(base_alloc(&run->sum, TOP + 2 - SLICES, sizeof *run->sum, "sums"));
     EXPECT_OK(base_alloc(&run->held, SLICES, sizeof *run->held, "slices"));
     EXPECT_OK(base_alloc(&run->maker, SLICES, sizeof *run->maker, "slices"));
     job_piece_begin(run);
@@ -283,6 +285,131 @@ static void rounds_begin_empty(void **state)
     learn_partial_free(&mapped);
 }
 
+/* From now on sums are reduced in two ranges: slices 0 to 3 and, in the second range, 4 to 7; groups 8 and 9, 10 and
+ * 11; tops 12 and 13; all of it 14. */
+static void begin_ranges(pair *all)
+{
+    assert_true(job_tree_cut(&all->spec.ranged, &all->spec.tree, RANGES));
+    for (int w = 0; w < 2; w++) {
+        shoal_layout *layout = &all->run[w].model->round->layout;
+        layout->cells = 3;
+        layout->cell[1] = (shoal_cell){.name = "wide", .kind = SHOAL_CELL_WIDE, .count = 2};
+        layout->cell[2] = (shoal_cell){.name = "most", .kind = SHOAL_CELL_MAX, .count = 1};
+        job_piece_begin(&all->run[w]);
+        assert_ptr_equal(all->run[w].tree, &all->spec.ranged);
+    }
+}
+
+/* Slice s: sums 10^s, 2 * 10^s and 3 * 10^s, the maximum s. */
+static void map_values(job_run *run, int64_t slice)
+{
+    map(run, slice);
+    job_piece_flag(run, slice, JOB_HERE, 0);
+    int64_t *sums = shoal_partial_values(run->held[slice].partial, 0);
+    for (int i = 1; i < 3; i++)
+        sums[i] = (i + 1) * sums[0];
+    shoal_partial_values(run->held[slice].partial, 2)[0] = shoal_order_key((double)slice);
+}
+
+static void expect_values(job_run *run, int64_t piece, int64_t first, int64_t others, double most)
+{
+    shoal_partial *sum = NULL;
+    EXPECT_OK(job_piece_sum(&sum, run, piece));
+    assert_int_equal(shoal_partial_values(sum, 0)[0], first);
+    assert_int_equal(shoal_partial_values(sum, 0)[1], 2 * others);
+    assert_int_equal(shoal_partial_values(sum, 0)[2], 3 * others);
+    assert_true(shoal_partial_values(sum, 2)[0] == shoal_order_key(most));
+}
+
+static void add_children(job_run *run, int64_t piece)
+{
+    int64_t first, end;
+    job_tree_children(run->tree, piece, &first, &end);
+    for (; first < end; first++) {
+        assert_true(run->flag[first] & JOB_HERE);
+        EXPECT_OK(job_piece_add(run, first));
+    }
+    run->flag[piece] |= JOB_HERE;
+}
+
+static void ranges_are_merged_apart(void **state)
+{
+    pair *all = *state;
+    job_run *maker = &all->run[0], *merger = &all->run[1];
+    int64_t came = 0;
+    begin_ranges(all);
+    for (int64_t slice = 0; slice < SLICES; slice++)
+        map_values(slice < 2 ? maker : merger, slice);
+    for (int64_t slice = 0; slice < 2; slice++)
+        EXPECT_OK(job_piece_put(maker, slice));
+    EXPECT_OK(job_piece_fetch(merger, 8, false, &came));
+    assert_int_equal(came, 2);
+    assert_int_equal(merger->flag[1], JOB_HERE | JOB_STORED | JOB_FETCHED);
+    assert_int_equal(merger->flag[5], JOB_STORED); /* of the other range it has nothing */
+    expect_values(merger, 8, 11, 0, -INFINITY);
+    EXPECT_OK(job_piece_fetch(merger, 10, false, &came));
+    expect_values(merger, 10, 11, 11, 1);
+    assert_int_equal(merger->counter[8][0], 11); /* counted once */
+    assert_int_equal(merger->counter[10][0], 0);
+    for (int64_t piece = 8; piece < PIECES_MOST; piece++)
+        add_children(merger, piece);
+    expect_values(merger, 14, 1111, 1111, 3);
+    assert_int_equal(merger->counter[14][0], 1111);
+    EXPECT_OK(job_piece_put(merger, 13)); /* what another takes of it is the same */
+    EXPECT_OK(job_piece_fetch(maker, 14, false, &came));
+    assert_int_equal(came, 1);
+    expect_values(maker, 14, 0, 1111, 3);
+}
+
+/* One damaged range is enough to make the slice anew; the others can be read until then. */
+static void a_damaged_range_is_found(void **state)
+{
+    pair *all = *state;
+    job_run *maker = &all->run[0], *merger = &all->run[1];
+    begin_ranges(all);
+    map_values(maker, 0);
+    job_key key = job_key_piece("toy-1", 3, maker->tree, 0);
+    shoal_blob blob = {0};
+    EXPECT_OK(job_piece_put(maker, 0));
+    EXPECT_OK(shoal_store_get(all->store, key.text, &blob, soon()));
+    for (size_t byte = SHOAL_FRAME_BYTES; byte <= blob.size; byte++) { /* at last one is missing */
+        int64_t came[2] = {0, 0};
+        job_piece_begin(merger);
+        unsigned char *bytes = blob.data;
+        size_t size = byte < blob.size ? blob.size : blob.size - 1;
+        bytes[byte % blob.size] ^= byte < blob.size;
+        EXPECT_OK(shoal_store_put(all->store, key.text, bytes, size, NULL, NULL, soon()));
+        bytes[byte % blob.size] ^= byte < blob.size;
+        EXPECT_OK(job_piece_fetch(merger, 8, false, &came[0]));
+        EXPECT_OK(job_piece_fetch(merger, 10, false, &came[1]));
+        assert_int_equal(came[0] + came[1] < 2, true);
+        assert_int_equal(merger->flag[0] & JOB_STORED, 0);
+        assert_int_equal(merger->flag[4] & JOB_STORED, 0);
+        expect_values(merger, 8, came[0] ? 1 : 0, 0, -INFINITY);
+        shoal_blob gone = {0};
+        assert_int_equal(shoal_store_get(all->store, key.text, &gone, soon()), SHOAL_ABSENT);
+    }
+    shoal_blob_release(&blob);
+}
+
+/* Records, rows, and sums of too few bytes are not cut. */
+static void small_sums_and_records_stay_whole(void **state)
+{
+    pair *all = *state;
+    job_run *run = &all->run[0];
+    shoal_layout *layout = &run->model->round->layout;
+    begin_ranges(all);
+    layout->cell[1] = (shoal_cell){.name = "found", .kind = SHOAL_CELL_RECORD, .bytes = 1000};
+    assert_ptr_equal(job_spec_tree(&all->spec, layout), &all->spec.tree);
+    layout->cell[1] = (shoal_cell){.name = "rows", .kind = SHOAL_CELL_ROW, .bytes = 8};
+    assert_ptr_equal(job_spec_tree(&all->spec, layout), &all->spec.tree);
+    layout->cells = 1;
+    all->spec.range_bytes = 8;
+    assert_ptr_equal(job_spec_tree(&all->spec, layout), &all->spec.ranged);
+    all->spec.range_bytes = 16;
+    assert_ptr_equal(job_spec_tree(&all->spec, layout), &all->spec.tree);
+}
+
 static void who_leaves_fetches_nothing(void **state)
 {
     pair *all = *state;
@@ -305,6 +432,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_piece_that_is_there_is_not_overwritten, begin, end),
         cmocka_unit_test_setup_teardown(pieces_say_which_model_they_are_of, begin, end),
         cmocka_unit_test_setup_teardown(rounds_begin_empty, begin, end),
+        cmocka_unit_test_setup_teardown(ranges_are_merged_apart, begin, end),
+        cmocka_unit_test_setup_teardown(a_damaged_range_is_found, begin, end),
+        cmocka_unit_test_setup_teardown(small_sums_and_records_stay_whole, begin, end),
         cmocka_unit_test_setup_teardown(who_leaves_fetches_nothing, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ static void refusals(void **state)
         {{.slices = 5}, "slices must be at most 4, the grains that the rows make, not 5"},
         {{.workers = -1}, "workers must be 0 to 1048576, not -1"},
         {{.workers = 1048577}, "workers must be 0 to 1048576, not 1048577"},
-        {{.reduce = "circle"}, "reduce must be auto, flat, two-level or tree:F, not 'circle'"},
+        {{.reduce = "circle"}, "reduce must be auto, flat, two-level, tree:F or ranged, not 'circle'"},
         {{.lease = 0.5}, "lease must be 1 to 604800 seconds, not 0.5"},
         {{.lease = -3}, "lease must be 1 to 604800 seconds, not -3"},
         {{.lease = 604801}, "lease must be 1 to 604800 seconds, not 604801"},

@@ -75,6 +75,8 @@ static void expect_same(const job_spec *a, const job_spec *b)
     assert_int_equal(a->slices, b->slices);
     assert_memory_equal(a->slice, b->slice, (size_t)a->slices * sizeof *a->slice);
     assert_memory_equal(&a->tree, &b->tree, sizeof a->tree);
+    assert_memory_equal(&a->ranged, &b->ranged, sizeof a->ranged);
+    assert_int_equal(a->range_bytes, b->range_bytes);
     assert_true(a->lease == b->lease && a->created == b->created);
     assert_int_equal(a->keep_rounds, b->keep_rounds);
     assert_int_equal(a->workers, b->workers);
@@ -111,6 +113,10 @@ static void round_trips(void **state)
     job_spec *spec = full_spec(JOB_RANGES, false, 2);
     base_free(&spec->store_url);
     base_free(&spec->settings);
+    round_trip(spec);
+    spec = full_spec(JOB_UPLOADED, false, 9);
+    assert_true(job_tree_cut(&spec->ranged, &spec->tree, 3));
+    spec->range_bytes = 65536;
     round_trip(spec);
 }
 
@@ -246,6 +252,11 @@ static void fields(void **state)
         {JOB_FILE, "{\"reduce\": [5, 1]}", "field reduce does not make a tree"},
         {JOB_FILE, "{\"reduce\": \"flat\"}", "field reduce does not make a tree"},
         {JOB_FILE, "{\"reduce\": [2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2]}", "field reduce does not make a tree"},
+        {JOB_FILE, "{\"ranges\": 3}", "field ranges does not cut the tree"},
+        {JOB_FILE, "{\"ranges\": [1, 65536]}", "field ranges does not cut the tree"},
+        {JOB_FILE, "{\"ranges\": [257, 65536]}", "field ranges does not cut the tree"},
+        {JOB_FILE, "{\"ranges\": [3, 0]}", "field ranges does not cut the tree"},
+        {JOB_FILE, "{\"ranges\": [3, 8, 1]}", "field ranges does not cut the tree"},
         {JOB_FILE, "{\"lease\": 0.5}", "field lease is not a number from 1"},
         {JOB_FILE, "{\"lease\": 1e300}", "field lease"},
         {JOB_FILE, "{\"lease\": \"ten\"}", "field lease"},

@@ -106,6 +106,69 @@ static void what_each_is(void **state)
     }
 }
 
+/* Each range has a tree of its own over all slices, and their tops make the whole; who merges what is numbered as
+ * without ranges. */
+static void check_cut(const job_tree *whole, const job_tree *cut, int64_t ranges)
+{
+    int64_t first, end;
+    assert_int_equal(cut->ranges, ranges);
+    assert_int_equal(cut->pieces, whole->pieces * ranges + 1);
+    check_links(cut);
+    job_tree_slices(cut, cut->pieces - 1, &first, &end);
+    assert_int_equal(end - first, whole->count[0]);
+    for (int64_t piece = 0; piece + 1 < cut->pieces; piece++) {
+        int level = job_tree_level(cut, piece);
+        int64_t node = job_tree_node(cut, piece), alike = whole->first[level] + node, from, to;
+        int64_t parent = job_tree_parent(cut, piece);
+        assert_int_equal(piece, cut->first[level] + job_tree_range(cut, piece) * whole->count[level] + node);
+        job_tree_slices(cut, piece, &first, &end);
+        job_tree_slices(whole, alike, &from, &to);
+        assert_int_equal(first, from);
+        assert_int_equal(end, to);
+        if (level > 0)
+            assert_int_equal(job_tree_sum(cut, piece), job_tree_sum(whole, alike));
+        if (parent + 1 < cut->pieces)
+            assert_int_equal(job_tree_range(cut, parent), job_tree_range(cut, piece));
+    }
+    assert_int_equal(job_tree_sums(cut), job_tree_sums(whole) + 1);
+    for (int64_t unit = 0, before = -1; unit < job_tree_units(cut); unit++) {
+        int64_t piece = job_tree_of_unit(cut, unit);
+        assert_true(piece > before);
+        before = piece;
+        assert_true(!job_tree_is_slice(cut, piece) || job_tree_range(cut, piece) == 0);
+    }
+}
+
+static void trees_in_ranges(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {"flat", "two-level", "tree:2"};
+    job_tree tree, cut;
+    int64_t bytes;
+    for (int64_t slices = 1; slices <= 40; slices++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            for (int64_t ranges = 2; ranges < 7; ranges++) {
+                tree = choose(shapes[i], slices);
+                assert_true(job_tree_cut(&cut, &tree, ranges));
+                check_cut(&tree, &cut, ranges);
+            }
+    tree = choose("ranged", 106); /* groups of ten */
+    assert_true(job_tree_choose_ranges(&cut, &bytes, "ranged", &tree));
+    assert_int_equal(cut.ranges, 10);
+    assert_int_equal(bytes, 65536);
+    assert_true(job_tree_choose_ranges(&cut, &bytes, "ranged:3", &tree));
+    assert_int_equal(cut.ranges, 3);
+    assert_int_equal(bytes, 1);
+    assert_true(job_tree_choose_ranges(&cut, &bytes, "two-level", &tree));
+    assert_int_equal(cut.ranges, 0);
+    tree = choose("ranged", 1); /* there is nothing to share */
+    assert_true(job_tree_choose_ranges(&cut, &bytes, "ranged", &tree));
+    assert_int_equal(cut.ranges, 0);
+    tree = choose("tree:2", 65536);
+    assert_false(job_tree_cut(&cut, &tree, 100));
+    assert_false(job_tree_cut(&cut, &tree, 1));
+}
+
 static void expect_refusal(const char *reduce, int64_t slices, const char *words)
 {
     job_tree tree;
@@ -117,9 +180,10 @@ static void expect_refusal(const char *reduce, int64_t slices, const char *words
 static void refusals(void **state)
 {
     (void)state;
-    static const char *const others[] = {"", "Flat", "flat ", "two", "tree", "three"};
+    static const char *const others[] = {"",        "Flat",     "flat ",    "two",        "tree",      "three",
+                                         "ranged:", "ranged:1", "ranged:0", "ranged:257", "ranged: 2", "rangedx"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        expect_refusal(others[i], 9, "reduce must be auto, flat, two-level or tree:F, not '");
+        expect_refusal(others[i], 9, "reduce must be auto, flat, two-level, tree:F or ranged, not '");
     static const char *const fans[] = {"tree:",   "tree:0",  "tree:1",  "tree:-2",
                                        "tree:2x", "tree: 2", "tree:+2", "tree:00000001"};
     for (size_t i = 0; i < sizeof fans / sizeof *fans; i++)
@@ -156,10 +220,8 @@ static void fans_that_make_no_tree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_shapes),
-        cmocka_unit_test(what_each_is),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(fans_that_make_no_tree),
+        cmocka_unit_test(all_shapes), cmocka_unit_test(what_each_is),           cmocka_unit_test(trees_in_ranges),
+        cmocka_unit_test(refusals),   cmocka_unit_test(fans_that_make_no_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -336,7 +336,8 @@ static void test_trees(void **state)
     assert_true(tree(usual(1), "auto").put_by_mapper == 0 && tree(usual(1), "auto").level[0].fetched == 0);
     run wrong = usual(3);
     plan_tree out;
-    static const char *const none[] = {"tree:1", "tree:", "tree:2x", "tree:-3", "tree:8e3", "star", ""};
+    static const char *const none[] = {"tree:1", "tree:",   "tree:2x",  "tree:-3",    "tree:8e3", "star",
+                                       "",       "ranged:", "ranged:1", "ranged:257", "rangedx"};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         wrong.job.reduce = none[i];
         assert_int_equal(plan_tree_make(&out, &wrong.job, &wrong.site, &wrong.crew), SHOAL_USAGE);
@@ -346,8 +347,8 @@ static void test_trees(void **state)
 /* The levels of a tree are those of jobs' own; nothing is left out where those who map do not reduce. */
 static void test_trees_of_jobs(void **state)
 {
-    static const char *const shapes[] = {"flat",    "two-level",       "auto", "tree:2", "tree:3",
-                                         "tree:08", "tree:70000000000"};
+    static const char *const shapes[] = {"flat",   "two-level", "auto",    "ranged",
+                                         "tree:2", "tree:3",    "tree:08", "tree:70000000000"};
     (void)state;
     for (size_t shape = 0; shape < sizeof shapes / sizeof shapes[0]; shape++)
         for (int64_t slices = 1; slices <= 300; slices++) {
@@ -363,6 +364,25 @@ static void test_trees_of_jobs(void **state)
                 assert_true(found.level[level].fetched == (double)jobs.fan[level]);
             }
         }
+}
+
+/* In ranges everyone merges as much: 100 slices make ten groups, and these ten ranges. */
+static void test_ranges(void **state)
+{
+    (void)state;
+    run run = usual(100);
+    run.job.slices = 100;
+    plan_tree whole = tree(run, "ranged");
+    assert_true(whole.ranges == 10 && whole.range_bytes == 65536);
+    plan_tree cut = plan_tree_cut(&whole, &run.job, &run.crew);
+    assert_int_equal(cut.levels, 3);
+    assert_true(cut.put_by_mapper == 1);
+    static const double parents[] = {100, 10, 1}, makers[] = {100, 10, 1}, fetched[] = {9, 9, 9};
+    for (int level = 0; level < 3; level++) {
+        assert_true(cut.level[level].parents == parents[level] && cut.level[level].makers == makers[level]);
+        assert_true(cut.level[level].fetched == fetched[level] && cut.level[level].part == 0.1);
+    }
+    assert_true(tree(run, "ranged:3").ranges == 3 && tree(run, "two-level").ranges == 0);
 }
 
 /* Few workers with many slices merge their own first, and put what is left. */
@@ -480,6 +500,6 @@ int main(void)
                                        cmocka_unit_test(test_refuses),        cmocka_unit_test(test_choosing),
                                        cmocka_unit_test(test_few_rows),       cmocka_unit_test(test_one_worker),
                                        cmocka_unit_test(test_kept),           cmocka_unit_test(test_trees_of_jobs),
-                                       cmocka_unit_test(test_own_groups)};
+                                       cmocka_unit_test(test_ranges),         cmocka_unit_test(test_own_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,14 +29,15 @@ typedef struct announcing {
     int64_t deadline;
 } announcing;
 
-/* Item i announces piece i. */
-static int push_piece(void *context, int64_t piece)
+/* Announces a slice, or a piece above. */
+static int push_piece(void *context, int64_t unit)
 {
     const announcing *all = context;
-    const job_tree *tree = &all->spec->tree;
-    const char *queue = piece < all->spec->slices  ? all->map.text
-                        : piece + 1 < tree->pieces ? all->reduce.text
-                                                   : all->last.text;
+    const job_tree *tree = job_spec_tree(all->spec, &all->spec->first->layout);
+    int64_t piece = job_tree_of_unit(tree, unit);
+    const char *queue = job_tree_is_slice(tree, piece) ? all->map.text
+                        : piece + 1 < tree->pieces     ? all->reduce.text
+                                                       : all->last.text;
     char text[24];
     int length = snprintf(text, sizeof text, "%lld", (long long)piece);
     return shoal_store_push(all->store, queue, text, (size_t)length, all->deadline);
@@ -51,7 +52,7 @@ int job_setup_open(shoal_store *store, const job_spec *spec, int64_t deadline)
                       .last = job_key_of(spec->id, "last"),
                       .deadline = deadline};
     int threads = shoal_store_describe(store).wakes ? 1 : PUSHERS; /* threads pay only where there is a round trip */
-    int status = job_gang_run(threads, spec->tree.pieces, push_piece, &all);
+    int status = job_gang_run(threads, job_tree_units(job_spec_tree(spec, &spec->first->layout)), push_piece, &all);
     return status == SHOAL_OK ? job_open(store, spec->id, deadline) : status;
 }
 

@@ -149,38 +149,61 @@ static void hand_out(assigning *all)
     }
 }
 
-/* A group goes to the holder of its first slice or, if that may not reduce, to those that may, in turn. */
+/* The members that have a role, in turn. */
+typedef struct turns {
+    unsigned role;
+    int64_t able;
+} turns;
+
+static turns count_able(const assigning *all, unsigned role)
+{
+    turns turns = {.role = role};
+    for (int64_t m = 0; m < all->out->members; m++)
+        turns.able += may(&all->out->member[m], role);
+    return turns;
+}
+
+static int32_t take_turn(const assigning *all, turns turns, int64_t turn)
+{
+    int32_t member = 0;
+    if (turns.able == 0)
+        return -1;
+    for (turn %= turns.able; !may(&all->out->member[member], turns.role) || turn-- > 0;)
+        member++;
+    return member;
+}
+
+/* A group goes to the holder of its first slice or, if that may not reduce, to those that may, in turn.  Its ranges go
+ * to the holders of its slices one after the other, so that each merges as much as the others and has a part of that
+ * here; the last ranges, of which there are fewer, begin elsewhere than the first groups do. */
 static void assign_groups(assigning *all)
 {
-    for (int64_t piece = all->slices; piece < all->tree->pieces; piece++) {
-        unsigned role = piece == all->tree->pieces - 1 ? SHOAL_ROLE_LAST : SHOAL_ROLE_REDUCE;
-        int64_t first, end, turn = 0, able = 0;
-        job_tree_slices(all->tree, piece, &first, &end);
-        int32_t holder = all->out->holder[first];
-        for (int64_t m = 0; m < all->out->members; m++)
-            able += may(&all->out->member[m], role);
-        if (able > 0 && (holder < 0 || !may(&all->out->member[holder], role))) {
-            turn = (piece - all->slices) % able;
-            for (holder = 0; !may(&all->out->member[holder], role) || turn-- > 0;)
-                holder++;
-        }
-        all->out->holder[piece] = able > 0 ? holder : -1;
+    const job_tree *tree = all->tree;
+    const turns reducers = count_able(all, SHOAL_ROLE_REDUCE), last = count_able(all, SHOAL_ROLE_LAST);
+    for (int64_t unit = all->slices; unit < all->out->pieces; unit++) {
+        int64_t first, end, piece = job_tree_of_unit(tree, unit);
+        turns able = piece == tree->pieces - 1 ? last : reducers;
+        job_tree_slices(tree, piece, &first, &end);
+        int32_t holder = all->out->holder[first + job_tree_range(tree, piece) * (end - first) / tree->ranges];
+        if (holder < 0 || !may(&all->out->member[holder], able.role))
+            holder = take_turn(all, able, unit - all->slices);
+        all->out->holder[unit] = holder;
     }
 }
 
 int job_assign(job_trailer *out, const job_trailer *before, const uint64_t *maker, const job_tree *tree)
 {
-    assigning all = {.out = out, .tree = tree, .slices = tree->count[0]};
+    assigning all = {.out = out, .tree = tree, .slices = tree->nodes[0]};
     int status = base_alloc(&all.held, (size_t)out->members + 1, sizeof *all.held, "members");
     if (status == SHOAL_OK)
         status = base_alloc(&all.last, (size_t)out->members + 1, sizeof *all.last, "members");
     if (status == SHOAL_OK)
         status = base_alloc(&all.named, (size_t)out->members + 1, sizeof *all.named, "members");
     if (status == SHOAL_OK)
-        status = base_alloc(&out->holder, (size_t)tree->pieces, sizeof *out->holder, "the pieces of a job");
+        status = base_alloc(&out->holder, (size_t)job_tree_units(tree), sizeof *out->holder, "the pieces of a job");
     if (status < 0)
         goto done;
-    out->pieces = tree->pieces;
+    out->pieces = job_tree_units(tree);
     name_members(&all);
     for (int64_t m = 0; m < out->members; m++)
         all.slots += may(&out->member[m], SHOAL_ROLE_MAP) ? out->member[m].slots : 0;
@@ -225,9 +248,9 @@ static bool children_known(const job_view *view, int64_t piece)
 /* Whether I may make the piece at all. */
 static bool allowed(const job_view *view, int64_t piece)
 {
-    unsigned role = is_top(view, piece)             ? SHOAL_ROLE_LAST
-                    : piece >= view->tree->count[0] ? SHOAL_ROLE_REDUCE
-                                                    : SHOAL_ROLE_MAP;
+    unsigned role = is_top(view, piece)                    ? SHOAL_ROLE_LAST
+                    : job_tree_is_slice(view->tree, piece) ? SHOAL_ROLE_MAP
+                                                           : SHOAL_ROLE_REDUCE;
     return view->roles & role;
 }
 
@@ -260,18 +283,24 @@ static bool must_put(const job_view *view, int64_t piece)
     return view->flush || view->late || !is(view, parent, JOB_MINE);
 }
 
+/* What stands for a piece in an action: a slice is mapped and put with all its ranges. */
+static int64_t whole_of(const job_view *view, int64_t piece)
+{
+    return job_tree_is_slice(view->tree, piece) ? job_tree_node(view->tree, piece) : piece;
+}
+
 static bool find_own(const job_view *view, job_action *out)
 {
     int64_t slices = view->tree->count[0];
     for (int64_t piece = 0; piece < view->tree->pieces; piece++)
         if (must_put(view, piece)) {
-            *out = (job_action){JOB_PUT, piece, false};
+            *out = (job_action){JOB_PUT, whole_of(view, piece), false};
             return true;
         }
     for (int64_t piece = 0; piece < slices; piece++)
         if (is(view, piece, JOB_MINE) && !is(view, piece, JOB_LACKING) && !is_known(view, piece) &&
             !is_covered(view, piece)) {
-            *out = (job_action){JOB_MAP, piece, false};
+            *out = (job_action){JOB_MAP, whole_of(view, piece), false};
             return true;
         }
     for (int64_t piece = slices; piece < view->tree->pieces; piece++)
@@ -287,13 +316,13 @@ static bool find_own(const job_view *view, job_action *out)
  * are known. */
 static void find_rescue(const job_view *view, int64_t piece, job_action *best)
 {
-    int64_t first, end;
+    int64_t first, end, whole = whole_of(view, piece);
     bool free_to_make = view->late || is(view, piece, JOB_ORPHAN);
     job_tree_children(view->tree, piece, &first, &end);
     bool ready = first == end ? !is(view, piece, JOB_LACKING) : children_known(view, piece);
     if (ready && free_to_make && allowed(view, piece) && !is(view, piece, JOB_MINE) &&
-        (best->piece < 0 || preference(view, piece) > preference(view, best->piece)))
-        *best = (job_action){first == end ? JOB_MAP : JOB_MERGE, piece, true};
+        (best->piece < 0 || preference(view, whole) > preference(view, best->piece)))
+        *best = (job_action){first == end ? JOB_MAP : JOB_MERGE, whole, true};
     for (; first < end; first++)
         if (!is_known(view, first))
             find_rescue(view, first, best);

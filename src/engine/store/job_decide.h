@@ -13,7 +13,8 @@
  * trailer, and maker[slice] the worker that mapped the slice in the last round, 0 when not known.  A slice stays with
  * the worker that should map it or, if there is none or it is gone, with the one that did, for its rows are loaded
  * there; a worker with more than its share gives one back per round, to one with less.  A group goes to the worker that
- * holds its first slice, if it may reduce.  Fills out->holder; everything else of *out must be set. */
+ * holds its first slice, if it may reduce, and its ranges to those that hold its slices.  Fills out->holder; everything
+ * else of *out must be set. */
 int job_assign(job_trailer *out, const job_trailer *before, const uint64_t *maker, const job_tree *tree);
 
 /* ---- doing ------------------------------------------------------------------------------------------------------- */
@@ -31,7 +32,7 @@ enum {
 
 typedef struct job_view {
     const job_tree *tree;
-    const unsigned char *piece; /* flags of every piece */
+    const unsigned char *piece; /* flags of every piece; all ranges of a slice have the same, but for what is here */
     unsigned roles;
     uint64_t worker, round; /* the order in which idle workers help differs from worker to worker and round to round */
     bool late;              /* the round takes much longer than expected: anyone may make what is missing */
@@ -40,7 +41,7 @@ typedef struct job_view {
 
 typedef enum job_act {
     JOB_MAP,   /* map slice `piece` */
-    JOB_PUT,   /* put `piece`, which is here */
+    JOB_PUT,   /* put `piece`, which is here; of a slice, all ranges */
     JOB_MERGE, /* merge the children of `piece`, all here or stored; the top: then update, and put the model */
     JOB_FETCH, /* look for the missing children of `piece`; wait for them if none is there */
     JOB_WAIT   /* wait for the next model */

@@ -11,7 +11,7 @@
 
 #include "base/hex.h"
 
-enum { ROUND_DIGITS = 8, INDEX_DIGITS = 6, LEVEL_DIGITS = 2, WORKER_DIGITS = 16 };
+enum { ROUND_DIGITS = 8, INDEX_DIGITS = 6, RANGE_DIGITS = 4, LEVEL_DIGITS = 2, WORKER_DIGITS = 16 };
 
 static job_key key_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -75,17 +75,27 @@ static job_key key_of_group(const char *id, int64_t round, int level, int64_t pa
 }
 
 /* The top has no parent; its key is as if there were one more level. */
-static int64_t parent_index(const job_tree *tree, int level, int64_t index)
+static int64_t parent_node(const job_tree *tree, int level, int64_t node)
 {
-    return level + 1 < tree->levels ? index / tree->fan[level] : 0;
+    bool top = tree->ranges > 1 && level + 2 == tree->levels; /* of a range */
+    return level + 1 < tree->levels && !top ? node / tree->fan[level] : 0;
+}
+
+/* A slice's ranges lie in one blob. */
+static bool has_range(const job_tree *tree, int level)
+{
+    return tree->ranges > 1 && level > 0 && level + 1 < tree->levels;
 }
 
 job_key job_key_piece(const char *id, int64_t round, const job_tree *tree, int64_t piece)
 {
     int level = job_tree_level(tree, piece);
-    int64_t index = piece - tree->first[level];
-    job_key group = key_of_group(id, round, level, parent_index(tree, level, index));
-    return key_of("%s%0*lld", group.text, INDEX_DIGITS, (long long)index);
+    int64_t node = job_tree_node(tree, piece);
+    job_key group = key_of_group(id, round, level, parent_node(tree, level, node));
+    if (!has_range(tree, level))
+        return key_of("%s%0*lld", group.text, INDEX_DIGITS, (long long)node);
+    return key_of("%s%0*lld/%0*lld", group.text, INDEX_DIGITS, (long long)node, RANGE_DIGITS,
+                  (long long)job_tree_range(tree, piece));
 }
 
 job_key job_key_children(const char *id, int64_t round, const job_tree *tree, int64_t piece)
@@ -93,7 +103,7 @@ job_key job_key_children(const char *id, int64_t round, const job_tree *tree, in
     int level = job_tree_level(tree, piece);
     if (level == 0)
         SHOAL_BUG("slice %lld has no children", (long long)piece);
-    return key_of_group(id, round, level - 1, piece - tree->first[level]);
+    return key_of_group(id, round, level - 1, job_tree_node(tree, piece));
 }
 
 job_key job_key_worker(const char *id, uint64_t worker)
@@ -134,16 +144,18 @@ static bool take_number(const char **at, int64_t *out, int width)
 
 static bool take_piece(const char **at, int64_t *piece, const job_tree *tree)
 {
-    int64_t level, parent, index;
+    int64_t level, parent, node, range = -1;
     if (!take_number(at, &level, LEVEL_DIGITS) || !take_text(at, "/") || !take_number(at, &parent, INDEX_DIGITS) ||
-        !take_text(at, "/") || !take_number(at, &index, INDEX_DIGITS))
+        !take_text(at, "/") || !take_number(at, &node, INDEX_DIGITS) ||
+        (take_text(at, "/") && !take_number(at, &range, RANGE_DIGITS)))
         return false;
     *piece = 0;
     if (!tree)
         return true;
-    if (level >= tree->levels || index >= tree->count[level] || parent != parent_index(tree, (int)level, index))
+    if (level >= tree->levels || node >= tree->nodes[level] || parent != parent_node(tree, (int)level, node) ||
+        (range >= 0) != has_range(tree, (int)level) || range >= tree->ranges)
         return false;
-    *piece = tree->first[level] + index;
+    *piece = tree->first[level] + (range > 0 ? range * tree->nodes[level] : 0) + node;
     return true;
 }
 

@@ -11,6 +11,7 @@
  *     jobs/ID/round/R/model                 model of round R, R > 0, or the end; only if absent
  *     jobs/ID/round/R/kept   what rounds from R on keep for the next update (shoal_kept), where R brought something new
  *     jobs/ID/round/R/LEVEL/PARENT/INDEX    a piece of round R: of a slice at level 0, of a group above; only if absent
+ *     jobs/ID/round/R/LEVEL/PARENT/INDEX/RANGE    the same of one range, where sums are reduced in ranges
  *     jobs/ID/worker/W                      record of a worker that takes part, rewritten every third of a lease
  *     jobs/ID/left/W                        last record of one that does not any more
  *     queues jobs/ID/setup, map, reduce, last
@@ -37,6 +38,7 @@ job_key job_key_model(const char *id, int64_t round);
 job_key job_key_kept(const char *id, int64_t round);
 /* The prefix of a round; ends with '/'. */
 job_key job_key_round(const char *id, int64_t round);
+/* All ranges of a slice lie under one key. */
 job_key job_key_piece(const char *id, int64_t round, const job_tree *tree, int64_t piece);
 /* The prefix of all children of a piece; ends with '/'. */
 job_key job_key_children(const char *id, int64_t round, const job_tree *tree, int64_t piece);
@@ -46,8 +48,8 @@ job_key job_key_left(const char *id, uint64_t worker);
 /* Instead of a piece: what else a round has. */
 enum { JOB_KEY_MODEL = -1, JOB_KEY_KEPT = -2 };
 
-/* The round and the piece that a key below jobs/ID/round/ names, or one of the above.  False for anything
- * else.  Without a tree (NULL) pieces are not told apart: *piece is 0 for each. */
+/* The round and the piece that a key below jobs/ID/round/ names, or one of the above; of a slice in ranges, the first
+ * one.  False for anything else.  Without a tree (NULL) pieces are not told apart: *piece is 0 for each. */
 bool job_key_read_round(int64_t *round, int64_t *piece, const char *id, const job_tree *tree, const char *key);
 /* The worker that a key below worker/ or left/ names. */
 bool job_key_read_worker(uint64_t *worker, const char *key);

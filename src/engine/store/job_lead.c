@@ -53,8 +53,8 @@ static bool knows_makers(const job_run *run)
     return true;
 }
 
-/* What the job has done so far, and the next assignments. */
-static int make_trailer(job_trailer *out, job_run *run)
+/* What the job has done so far, and the assignments of the next round, NULL for the end. */
+static int make_trailer(job_trailer *out, job_run *run, const shoal_round *next)
 {
     const job_trailer *before = &run->model->trailer;
     double seconds = job_pace_put_after(run);
@@ -63,7 +63,7 @@ static int make_trailer(job_trailer *out, job_run *run)
     out->holder = NULL;
     out->members = out->pieces = 0;
     out->seconds += seconds;
-    const int64_t *counted = run->counter[run->spec->tree.pieces - 1];
+    const int64_t *counted = run->counter[run->tree->pieces - 1];
     for (int i = 0; i < SHOAL_COUNTERS; i++)
         out->counter[i] = base_add_wrapping(out->counter[i], counted[i]);
     out->doubled = base_add_wrapping(out->doubled, counted[JOB_DOUBLED]);
@@ -77,7 +77,7 @@ static int make_trailer(job_trailer *out, job_run *run)
     if (status == SHOAL_OK)
         status = job_members_write(out, run);
     if (status == SHOAL_OK)
-        status = job_assign(out, before, run->maker, &run->spec->tree);
+        status = job_assign(out, before, run->maker, next ? job_spec_tree(run->spec, &next->layout) : run->tree);
     return status;
 }
 
@@ -168,7 +168,7 @@ int job_lead(job_run *run)
     if (status == SHOAL_OK)
         status = base_alloc(&model, 1, sizeof *model, "a model");
     if (status == SHOAL_OK)
-        status = job_piece_sum(&merged, run, run->spec->tree.pieces - 1);
+        status = job_piece_sum(&merged, run, run->tree->pieces - 1);
     if (status == SHOAL_OK)
         status = job_blame(run, run->algorithm->update(&model->round, &model->result, run->model->round, merged,
                                                        &run->spec->shape, crew, false));
@@ -188,7 +188,7 @@ int job_lead(job_run *run)
         status = job_blame(run, job_model_check(model, run->spec, run->algorithm));
     }
     if (status == SHOAL_OK)
-        status = make_trailer(&model->trailer, run);
+        status = make_trailer(&model->trailer, run, model->round);
     if (status == SHOAL_OK)
         status = put_model(run, &model);
     /* After the model, since others wait for that: should this worker die in between, the job goes back by one

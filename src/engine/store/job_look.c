@@ -106,18 +106,18 @@ static int list_round(job_run *run, int64_t *head)
     shoal_listing page = {0};
     int status;
     *head = 0;
-    for (int64_t i = 0; i < run->spec->tree.pieces; i++)
+    for (int64_t i = 0; i < run->tree->pieces; i++)
         run->flag[i] &= (unsigned char)~JOB_STORED;
     do {
         status = shoal_store_list(run->store, prefix.text, NULL, &page, job_deadline(run));
         for (size_t i = 0; status == SHOAL_OK && i < page.count; i++) {
             int64_t round, piece;
-            if (!job_key_read_round(&round, &piece, run->spec->id, &run->spec->tree, page.entries[i].key))
+            if (!job_key_read_round(&round, &piece, run->spec->id, run->tree, page.entries[i].key))
                 continue;
             if (piece == JOB_KEY_MODEL && round > *head)
                 *head = round;
             if (piece >= 0 && round == run->model->number)
-                run->flag[piece] |= JOB_STORED;
+                job_piece_flag(run, piece, JOB_STORED, 0);
         }
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);
@@ -128,14 +128,14 @@ static int note_orphans(job_run *run)
 {
     const job_trailer *trailer = &run->model->trailer;
     int status = job_members_list(&run->members, run->store, run->spec->id, job_deadline(run));
-    if (status < 0 || trailer->pieces != run->spec->tree.pieces)
+    if (status < 0 || trailer->pieces != job_tree_units(run->tree))
         return status;
-    for (int64_t i = 0; i < trailer->pieces; i++) {
-        int32_t holder = trailer->holder[i];
+    for (int64_t unit = 0; unit < trailer->pieces; unit++) {
+        int32_t holder = trailer->holder[unit];
+        int64_t piece = job_tree_of_unit(run->tree, unit);
         bool alive = holder >= 0 && job_members_alive(&run->members, trailer->member[holder].worker, run->spec->lease);
-        run->flag[i] &= (unsigned char)~JOB_ORPHAN;
-        if (!alive && !(run->flag[i] & JOB_MINE))
-            run->flag[i] |= JOB_ORPHAN;
+        bool orphan = !alive && !(run->flag[piece] & JOB_MINE);
+        job_piece_flag(run, piece, orphan ? JOB_ORPHAN : 0, orphan ? 0 : JOB_ORPHAN);
     }
     return SHOAL_OK;
 }
@@ -144,7 +144,7 @@ static int note_orphans(job_run *run)
 static void ask_again_for_rows(job_run *run)
 {
     for (int64_t s = 0; s < run->spec->slices; s++)
-        run->flag[s] &= (unsigned char)~JOB_LACKING;
+        job_piece_flag(run, s, 0, JOB_LACKING);
 }
 
 /* Takes the newest model if it is newer, and puts back what the store has forgotten. */

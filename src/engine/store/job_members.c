@@ -1,5 +1,6 @@
 /* Who is alive: a worker is, while the version of its record changes within every lease by this worker's own clock.
  * Nobody compares clocks.  See job_run.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -45,7 +46,7 @@ static int add_peer(job_peer **out, job_members *members, uint64_t worker)
     }
     *out = &members->peer[place];
     memmove(*out + 1, *out, (size_t)(members->peers++ - place) * sizeof **out);
-    **out = (job_peer){.worker = worker};
+    **out = (job_peer){.worker = worker, .turn = members->seen++};
     return SHOAL_OK;
 }
 
@@ -133,22 +134,35 @@ static int read_peer(void *context, int64_t i)
     return status;
 }
 
+static int by_turn(const void *a, const void *b)
+{
+    const job_peer *one = *(job_peer *const *)a, *other = *(job_peer *const *)b;
+    return (one->turn > other->turn) - (one->turn < other->turn);
+}
+
+/* Those who came first are first. */
 int job_members_write(job_trailer *out, job_run *run)
 {
     job_members *members = &run->members;
+    const job_peer **peer = NULL;
     int threads = job_store_is_near(run->store) ? 1 : READERS;
     int64_t unread = 0;
     int status = base_alloc(&out->member, (size_t)members->peers + 1, sizeof *out->member, "members");
     out->members = 0;
-    for (int64_t i = 0; i < members->peers; i++)
+    if (status == SHOAL_OK)
+        status = base_alloc(&peer, (size_t)members->peers + 1, sizeof *peer, "members");
+    for (int64_t i = 0; status == SHOAL_OK && i < members->peers; i++) {
         unread += !members->peer[i].known;
+        peer[i] = &members->peer[i];
+    }
     if (status == SHOAL_OK && unread > 0)
         status = job_gang_run(unread < threads ? (int)unread : threads, members->peers, read_peer, run);
-    for (int64_t i = 0; status == SHOAL_OK && i < members->peers; i++) {
-        const job_peer *peer = &members->peer[i];
-        if (peer->known && job_members_alive(members, peer->worker, run->spec->lease))
-            out->member[out->members++] = (job_member){peer->worker, peer->slots, peer->roles};
-    }
+    if (status == SHOAL_OK)
+        qsort(peer, (size_t)members->peers, sizeof(job_peer *), by_turn);
+    for (int64_t i = 0; status == SHOAL_OK && i < members->peers; i++)
+        if (peer[i]->known && job_members_alive(members, peer[i]->worker, run->spec->lease))
+            out->member[out->members++] = (job_member){peer[i]->worker, peer[i]->slots, peer[i]->roles};
+    base_free(&peer);
     return status;
 }
 

@@ -77,6 +77,8 @@ static int64_t sums_bytes(const job_spec *spec, const shoal_layout *layout, unsi
             bytes = add_bytes(bytes, add_bytes(times(tree->count[level], values_bytes(layout)),
                                                times(spec->shape.rows, row_bytes(layout))));
     }
+    if (job_spec_tree(spec, layout) != tree && (roles & SHOAL_ROLE_LAST)) /* and all ranges together */
+        bytes = add_bytes(bytes, values_bytes(layout));
     return bytes;
 }
 
@@ -105,7 +107,8 @@ static int64_t travelling_bytes(const job_spec *spec, const shoal_layout *layout
 /* How many more may be fetched with it, into that much room. */
 static int64_t more_pieces(const job_spec *spec, const shoal_layout *layout, unsigned roles, int64_t room)
 {
-    int64_t most = 1, piece = values_bytes(layout);
+    const job_tree *tree = job_spec_tree(spec, layout);
+    int64_t most = tree->ranges, piece = values_bytes(layout) / tree->ranges;
     for (int level = 0; merges(roles) && level + 1 < spec->tree.levels; level++)
         most = spec->tree.fan[level] > most ? spec->tree.fan[level] : most;
     most = least(most, JOB_FETCHED_AT_ONCE) - 1;
@@ -179,8 +182,8 @@ static int64_t kept_bytes(const shoal_round *round)
 static int64_t notes_bytes(const job_spec *spec)
 {
     int64_t piece = (int64_t)(2 + sizeof(int64_t[JOB_COUNTERS]) + sizeof(shoal_partial *) + sizeof(job_put));
-    return add_bytes(times(spec->tree.pieces, piece),
-                     times(spec->slices, (int64_t)(sizeof(job_held) + sizeof(uint64_t))));
+    int64_t pieces = spec->ranged.pieces > spec->tree.pieces ? spec->ranged.pieces : spec->tree.pieces;
+    return add_bytes(times(pieces, piece), times(spec->slices, (int64_t)(sizeof(job_held) + sizeof(uint64_t))));
 }
 
 static void write_bytes(char out[32], int64_t bytes)
@@ -224,7 +227,7 @@ int job_memory_plan(job_memory *out, const job_spec *spec, const shoal_round *ro
         return fail_need(spec, round, add_bytes(fixed, slice), means->limit);
     int64_t more = more_pieces(spec, layout, means->roles, means->limit - fixed - slice);
     out->fetched = 1 + more;
-    out->fixed = fixed = add_bytes(fixed, times(more, values_bytes(layout)));
+    out->fixed = fixed = add_bytes(fixed, times(more, values_bytes(layout) / job_spec_tree(spec, layout)->ranges));
     out->slices = slice > 0 ? (means->limit - fixed) / slice : spec->slices;
     out->spare = means->limit - fixed - slice;
     return SHOAL_OK;

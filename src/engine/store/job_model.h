@@ -30,8 +30,8 @@ typedef struct job_step {
 typedef struct job_trailer {
     int64_t members;
     job_member *member;
-    int64_t pieces;
-    int32_t *holder; /* of every piece: an index into member, or -1 for nobody */
+    int64_t pieces;  /* units of the round's tree: slices, and pieces above them (job_tree_units) */
+    int32_t *holder; /* of each: an index into member, or -1 for nobody */
     double seconds;  /* since the job's first round began */
     int64_t doubled; /* pieces that were made for others */
     int64_t counter[SHOAL_COUNTERS];

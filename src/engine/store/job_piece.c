@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/crc.h"
 #include "base/memory.h"
 #include "base/world.h"
 #include "engine/store/job_gang.h"
@@ -10,12 +11,41 @@
 #include "learn/partial.h"
 #include "learn/wire.h"
 
+/* ---- ranges ------------------------------------------------------------------------------------------------------ */
+
+static learn_range range_of(const job_tree *tree, int64_t piece)
+{
+    bool all = tree->ranges == 1 || piece == tree->pieces - 1;
+    return all ? (learn_range){0, 1} : (learn_range){job_tree_range(tree, piece), tree->ranges};
+}
+
+/* A slice in ranges is one blob, which has them one after the other, each with its own check behind it: who merges one
+ * gets its bytes alone. */
+bool job_piece_shares_blob(const job_run *run, int64_t piece)
+{
+    return run->tree->ranges > 1 && job_tree_is_slice(run->tree, piece);
+}
+
+void job_piece_flag(job_run *run, int64_t piece, unsigned char set, unsigned char clear)
+{
+    const job_tree *tree = run->tree;
+    int64_t end = tree->count[0], step = tree->nodes[0];
+    if (!job_tree_is_slice(tree, piece)) {
+        end = piece + 1;
+        step = 1;
+    } else {
+        piece = job_tree_node(tree, piece);
+    }
+    for (; piece < end; piece += step)
+        run->flag[piece] = (unsigned char)((run->flag[piece] | set) & ~clear);
+}
+
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 static void rows_below(const job_run *run, int64_t piece, int64_t *first, int64_t *rows)
 {
     int64_t slice, end;
-    job_tree_slices(&run->spec->tree, piece, &slice, &end);
+    job_tree_slices(run->tree, piece, &slice, &end);
     *first = job_slice_first_row(run->spec, slice);
     *rows = job_slice_first_row(run->spec, end - 1) + job_slice_rows(run->spec, end - 1) - *first;
 }
@@ -31,7 +61,7 @@ static bool has_rows(const shoal_layout *layout)
 int job_piece_sum(shoal_partial **out, job_run *run, int64_t piece)
 {
     const shoal_layout *layout = &run->model->round->layout;
-    shoal_partial **sum = &run->sum[piece - run->spec->tree.count[0]];
+    shoal_partial **sum = &run->sum[job_tree_sum(run->tree, piece)];
     int64_t first, rows;
     if (!*sum) {
         rows_below(run, piece, &first, &rows);
@@ -47,8 +77,8 @@ int job_piece_sum(shoal_partial **out, job_run *run, int64_t piece)
 static void clear_sums(job_run *run)
 {
     const shoal_layout *layout = &run->model->round->layout;
-    int64_t groups = run->spec->tree.pieces - run->spec->tree.count[0];
-    for (int64_t i = 0; i < groups; i++) {
+    int64_t sums = job_tree_sums(run->spec->ranged.ranges ? &run->spec->ranged : &run->spec->tree);
+    for (int64_t i = 0; i < sums; i++) {
         if (!run->sum[i])
             continue;
         if (has_rows(layout) || !learn_layout_equal(shoal_partial_layout(run->sum[i]), layout))
@@ -60,7 +90,8 @@ static void clear_sums(job_run *run)
 
 void job_piece_begin(job_run *run)
 {
-    int64_t pieces = run->spec->tree.pieces;
+    run->tree = job_spec_tree(run->spec, &run->model->round->layout);
+    int64_t pieces = run->tree->pieces;
     clear_sums(run);
     memset(run->flag, 0, (size_t)pieces);
     memset(run->added, 0, (size_t)pieces * sizeof *run->added);
@@ -72,8 +103,9 @@ void job_piece_begin(job_run *run)
 
 static shoal_partial *partial_of(const job_run *run, int64_t piece)
 {
-    int64_t slices = run->spec->tree.count[0];
-    return piece < slices ? run->held[piece].partial : run->sum[piece - slices];
+    const job_tree *tree = run->tree;
+    return job_tree_is_slice(tree, piece) ? run->held[job_tree_node(tree, piece)].partial
+                                          : run->sum[job_tree_sum(tree, piece)];
 }
 
 static void add_counters(int64_t *into, const int64_t *from)
@@ -82,22 +114,25 @@ static void add_counters(int64_t *into, const int64_t *from)
         into[i] = base_add_wrapping(into[i], from[i]);
 }
 
-static int add_partial(shoal_partial *into, shoal_partial *from, int64_t first, int64_t rows)
+static int add_partial(shoal_partial *into, shoal_partial *from, int64_t first, int64_t rows, learn_range range)
 {
     const shoal_layout *layout = shoal_partial_layout(into);
     for (int i = 0; i < layout->cells; i++) {
         if (layout->cell[i].kind == SHOAL_CELL_ROW)
             memcpy(shoal_partial_row(into, i, first), shoal_partial_row(from, i, first),
                    (size_t)rows * layout->cell[i].bytes);
-        else
-            learn_partial_merge_values(into, from, i, 0, learn_cell_values(&layout->cell[i]));
+        else {
+            int64_t value, values;
+            learn_range_of_cell(&layout->cell[i], range, &value, &values);
+            learn_partial_merge_values(into, from, i, value, values);
+        }
     }
     return learn_partial_merge_records(into, from);
 }
 
 int job_piece_add(job_run *run, int64_t piece)
 {
-    int64_t parent = job_tree_parent(&run->spec->tree, piece), first, rows;
+    int64_t parent = job_tree_parent(run->tree, piece), first, rows;
     shoal_partial *into = NULL;
     if (run->added[piece])
         return SHOAL_OK;
@@ -105,7 +140,7 @@ int job_piece_add(job_run *run, int64_t piece)
     if (status < 0)
         return status;
     rows_below(run, piece, &first, &rows);
-    status = add_partial(into, partial_of(run, piece), first, rows);
+    status = add_partial(into, partial_of(run, piece), first, rows, range_of(run->tree, piece));
     if (status < 0)
         return status;
     add_counters(run->counter[parent], run->counter[piece]);
@@ -114,6 +149,14 @@ int job_piece_add(job_run *run, int64_t piece)
 }
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+/* The slices of which a piece says who mapped them: the first range says it for all. */
+static void makers_of(const job_tree *tree, int64_t piece, int64_t *first, int64_t *end)
+{
+    job_tree_slices(tree, piece, first, end);
+    if (job_tree_range(tree, piece) > 0)
+        *end = *first;
+}
 
 static void write_head(base_writer *out, const job_run *run, int64_t piece)
 {
@@ -124,7 +167,7 @@ static void write_head(base_writer *out, const job_run *run, int64_t piece)
     for (int i = 0; i < JOB_COUNTERS; i++)
         base_write_i64(out, run->counter[piece][i]);
     int64_t slice, end;
-    job_tree_slices(&run->spec->tree, piece, &slice, &end);
+    makers_of(run->tree, piece, &slice, &end);
     while (slice < end)
         base_write_u64(out, run->maker[slice++]);
 }
@@ -139,7 +182,7 @@ static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t coun
     for (int i = 0; i < JOB_COUNTERS; i++)
         counter[i] = base_read_i64(in);
     int64_t slice, end;
-    job_tree_slices(&run->spec->tree, piece, &slice, &end);
+    makers_of(run->tree, piece, &slice, &end);
     bool good = !in->bad && round == run->model->number && named == piece && check == run->model->check;
     while (good && slice < end)
         run->maker[slice++] = base_read_u64(in);
@@ -154,7 +197,7 @@ static bool read_head(base_reader *in, job_run *run, int64_t piece, int64_t coun
 
 int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t size)
 {
-    int64_t parent = job_tree_parent(&run->spec->tree, piece), counter[JOB_COUNTERS];
+    int64_t parent = job_tree_parent(run->tree, piece), counter[JOB_COUNTERS];
     base_reader in = base_reader_of(bytes, size);
     shoal_partial *into = NULL;
     if (run->added[piece])
@@ -164,7 +207,7 @@ int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t s
                           (long long)run->model->number);
     int status = job_piece_sum(&into, run, parent);
     if (status == SHOAL_OK)
-        status = learn_partial_merge_read(into, &in);
+        status = learn_partial_merge_read_range(into, &in, range_of(run->tree, piece));
     if (status < 0)
         return status;
     add_counters(run->counter[parent], counter);
@@ -183,17 +226,72 @@ static int remember_put(job_run *run, int64_t piece)
             return status;
         run->put_room = room;
     }
-    run->put[run->puts++] = (job_put){run->model->number, piece};
+    run->put[run->puts++] = (job_put){run->tree, run->model->number, piece};
     return SHOAL_OK;
+}
+
+static void write_piece(base_writer *out, const job_run *run, int64_t piece)
+{
+    write_head(out, run, piece);
+    learn_partial_write_range(out, partial_of(run, piece), range_of(run->tree, piece));
+}
+
+/* What piece 0 of a slice says of all its ranges is repeated in each. */
+static void write_ranges(base_writer *out, const job_run *run, int64_t slice)
+{
+    const job_tree *tree = run->tree;
+    for (int64_t piece = slice; piece < tree->count[0]; piece += tree->nodes[0]) {
+        size_t from = out->size;
+        write_piece(out, run, piece);
+        if (out->status == SHOAL_OK)
+            base_write_u32(out, base_crc32c(0, out->data + from, out->size - from));
+    }
+}
+
+/* Where a range lies in its slice's blob. */
+static void place_in_blob(int64_t *offset, int64_t *size, const job_run *run, int64_t piece)
+{
+    const job_tree *tree = run->tree;
+    *offset = SHOAL_FRAME_BYTES;
+    for (int64_t each = job_tree_node(tree, piece);; each += tree->nodes[0]) {
+        int64_t first, end;
+        makers_of(tree, each, &first, &end);
+        *size = (int64_t)learn_partial_range_bytes(&run->model->round->layout, range_of(tree, each)) + JOB_PIECE_HEAD +
+                (end - first) * (int64_t)sizeof(uint64_t) + (int64_t)sizeof(uint32_t);
+        if (each == piece)
+            return;
+        *offset += *size;
+    }
+}
+
+/* Gets a range of a slice; SHOAL_BROKEN if that is not intact. */
+static int get_range(shoal_blob *out, const job_run *run, int64_t piece)
+{
+    job_key key = job_key_piece(run->spec->id, run->model->number, run->tree, piece);
+    int64_t offset, size;
+    place_in_blob(&offset, &size, run, piece);
+    int status = shoal_store_get_range(run->store, key.text, offset, (size_t)size, NULL, NULL, out, job_deadline(run));
+    if (status != SHOAL_OK)
+        return status;
+    size_t payload = (size_t)size - sizeof(uint32_t);
+    base_reader check = base_reader_of((const unsigned char *)out->data + payload, sizeof(uint32_t));
+    if (out->size == (size_t)size && base_read_u32(&check) == base_crc32c(0, out->data, payload)) {
+        out->size = payload;
+        return SHOAL_OK;
+    }
+    shoal_blob_release(out);
+    return shoal_fail(SHOAL_BROKEN, "%s: range %lld is damaged", key.text, (long long)job_tree_range(run->tree, piece));
 }
 
 int job_piece_put(job_run *run, int64_t piece)
 {
     base_writer writer = {0};
-    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, piece);
+    job_key key = job_key_piece(run->spec->id, run->model->number, run->tree, piece);
     int status = remember_put(run, piece);
-    write_head(&writer, run, piece);
-    learn_partial_write(&writer, partial_of(run, piece));
+    if (job_piece_shares_blob(run, piece))
+        write_ranges(&writer, run, job_tree_node(run->tree, piece));
+    else
+        write_piece(&writer, run, piece);
     if (status == SHOAL_OK)
         status = writer.status;
     if (status == SHOAL_OK)
@@ -219,11 +317,12 @@ int job_piece_is_of_model(bool *out, job_run *run, const char *key)
 /* A broken piece is removed and made again by whoever finds that it is missing. */
 static int take_piece(job_run *run, int64_t piece, int status, const shoal_blob *blob, int64_t *came)
 {
-    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, piece);
+    job_key key = job_key_piece(run->spec->id, run->model->number, run->tree, piece);
     if (status == SHOAL_OK)
         status = job_piece_add_bytes(run, piece, blob->data, blob->size);
     if (status == SHOAL_OK) {
-        run->flag[piece] |= JOB_HERE | JOB_STORED | JOB_FETCHED;
+        run->flag[piece] |= JOB_HERE | JOB_FETCHED;
+        job_piece_flag(run, piece, JOB_STORED, 0);
         (*came)++;
         return SHOAL_OK;
     }
@@ -233,7 +332,7 @@ static int take_piece(job_run *run, int64_t piece, int status, const shoal_blob 
     }
     if (status < 0 && status != SHOAL_ABSENT)
         return status;
-    run->flag[piece] &= (unsigned char)~JOB_STORED;
+    job_piece_flag(run, piece, 0, JOB_STORED);
     return SHOAL_OK;
 }
 
@@ -252,7 +351,7 @@ typedef struct fetch {
 static int64_t most_bytes(const job_run *run, int64_t piece)
 {
     int64_t slice, end, first, rows;
-    job_tree_slices(&run->spec->tree, piece, &slice, &end);
+    job_tree_slices(run->tree, piece, &slice, &end);
     rows_below(run, piece, &first, &rows);
     return job_memory_piece(&run->model->round->layout, end - slice, rows);
 }
@@ -261,11 +360,15 @@ static int fetch_one(void *context, int64_t i)
 {
     fetch *work = context;
     const job_run *run = work->run;
-    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, work->piece[i]);
+    job_key key = job_key_piece(run->spec->id, run->model->number, run->tree, work->piece[i]);
     if (job_leaving(run))
         return shoal_fail(SHOAL_STOPPED, "told to leave");
     int64_t most = most_bytes(run, work->piece[i]);
     shoal_blob *blob = &work->blob[i];
+    if (job_piece_shares_blob(run, work->piece[i])) {
+        work->status[i] = get_range(blob, run, work->piece[i]);
+        return work->status[i] == SHOAL_ABSENT || work->status[i] == SHOAL_BROKEN ? SHOAL_OK : work->status[i];
+    }
     int status = shoal_store_get_framed_within(run->store, key.text, JOB_KIND_PIECE,
                                                most < INT64_MAX ? most : work->share, blob, job_deadline(run));
     bool is_large = status == SHOAL_MEMORY && blob->whole > 0;
@@ -279,7 +382,7 @@ static int fetch_one(void *context, int64_t i)
  * forged, and is removed once; if another as large appears, this worker can't merge the job's pieces. */
 static int take_large(job_run *run, int64_t piece, int64_t *came)
 {
-    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, piece);
+    job_key key = job_key_piece(run->spec->id, run->model->number, run->tree, piece);
     shoal_blob blob = {0};
     int status =
         shoal_store_get_framed_within(run->store, key.text, JOB_KIND_PIECE, run->memory.blob, &blob, job_deadline(run));
@@ -319,7 +422,7 @@ static int fetch_list(job_run *run, const int64_t *piece, int64_t count, int64_t
 
 int job_piece_await(job_run *run, int64_t piece, int64_t until, int64_t *came)
 {
-    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, piece);
+    job_key key = job_key_piece(run->spec->id, run->model->number, run->tree, piece);
     shoal_blob blob = {0};
     *came = 0;
     int status = shoal_store_await_framed(run->store, key.text, JOB_KIND_PIECE, until, &blob, job_deadline(run));
@@ -334,7 +437,7 @@ int job_piece_await(job_run *run, int64_t piece, int64_t until, int64_t *came)
 int job_piece_fetch(job_run *run, int64_t parent, bool only_first, int64_t *came)
 {
     int64_t *missing = NULL, count = 0, first, end;
-    job_tree_children(&run->spec->tree, parent, &first, &end);
+    job_tree_children(run->tree, parent, &first, &end);
     int status = base_alloc(&missing, (size_t)(end - first), sizeof *missing, "pieces");
     for (int64_t piece = first; status == SHOAL_OK && piece < end; piece++) {
         bool to_be_made_here = (run->flag[piece] & JOB_MINE) && !(run->flag[piece] & JOB_STORED);

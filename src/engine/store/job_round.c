@@ -25,7 +25,7 @@ static const double tell_every = 0.5;
 
 static int64_t top_of(const job_run *run)
 {
-    return run->spec->tree.pieces - 1;
+    return run->tree->pieces - 1;
 }
 
 /* ---- what is mine ------------------------------------------------------------------------------------------------ */
@@ -33,14 +33,15 @@ static int64_t top_of(const job_run *run)
 static void read_assignment(job_run *run)
 {
     const job_trailer *trailer = &run->model->trailer;
-    if (trailer->pieces != run->spec->tree.pieces)
+    if (trailer->pieces != job_tree_units(run->tree))
         return; /* round 0, or a useless trailer */
-    for (int64_t i = 0; i < trailer->pieces; i++) {
-        int32_t holder = trailer->holder[i];
+    for (int64_t unit = 0; unit < trailer->pieces; unit++) {
+        int32_t holder = trailer->holder[unit];
+        int64_t piece = job_tree_of_unit(run->tree, unit);
         if (holder < 0)
-            run->flag[i] |= JOB_ORPHAN;
+            job_piece_flag(run, piece, JOB_ORPHAN, 0);
         else if (trailer->member[holder].worker == run->record.worker)
-            run->flag[i] |= JOB_MINE;
+            job_piece_flag(run, piece, JOB_MINE, 0);
     }
 }
 
@@ -59,8 +60,8 @@ void job_round_open_queues(job_run *run)
  * JOB_SLICES_MOST. */
 static int64_t share_of(const job_run *run, int queue)
 {
-    const job_tree *tree = &run->spec->tree;
-    int64_t all = queue == 0 ? tree->count[0] : queue == 1 ? tree->pieces - 1 - tree->count[0] : 1;
+    const job_tree *tree = run->tree;
+    int64_t all = queue == 0 ? tree->nodes[0] : queue == 1 ? tree->pieces - 1 - tree->count[0] : 1;
     int64_t workers = run->spec->workers, slots = run->record.slots;
     return workers > slots ? (all * slots + workers - 1) / workers : all;
 }
@@ -80,7 +81,7 @@ static int take_message(job_run *run, int queue, int64_t *piece)
         return status;
     if (message.size < sizeof text)
         memcpy(text, message.data, message.size);
-    if (!base_parse_count(piece, text) || *piece < 0 || *piece >= run->spec->tree.pieces)
+    if (!base_parse_count(piece, text) || *piece < 0 || *piece >= run->tree->pieces)
         *piece = -1;
     status = shoal_store_finish(run->store, name.text, &message, job_deadline(run));
     shoal_message_release(&message);
@@ -100,7 +101,7 @@ static int take_work(job_run *run)
         for (int tries = 0; tries < RUBBISH_AT_ONCE && status == SHOAL_OK && piece < 0 && !job_leaving(run); tries++)
             status = take_message(run, queue, &piece);
         if (status == SHOAL_OK && piece >= 0) {
-            run->flag[piece] |= JOB_MINE;
+            job_piece_flag(run, piece, JOB_MINE, 0);
             run->taken[queue]++;
             return SHOAL_OK;
         }
@@ -160,9 +161,10 @@ static int make_place(job_run *run, int64_t slice, int64_t more)
         if (status < 0)
             break;
         if (here)
-            run->flag[drop] |= JOB_STORED;
-        if (here && !run->added[drop])
-            run->flag[drop] &= (unsigned char)~JOB_HERE;
+            job_piece_flag(run, drop, JOB_STORED, 0);
+        for (int64_t piece = drop; here && piece < run->tree->count[0]; piece += run->tree->nodes[0])
+            if (!run->added[piece])
+                run->flag[piece] &= (unsigned char)~JOB_HERE;
         drop_slice(&run->held[drop]);
     }
     return status;
@@ -194,7 +196,7 @@ static int note_lacking(job_run *run, int64_t slice)
 {
     int64_t now = base_now(), first = job_slice_first_row(run->spec, slice);
     char text[256];
-    run->flag[slice] |= JOB_LACKING;
+    job_piece_flag(run, slice, JOB_LACKING, 0);
     if (!run->lacking_from)
         run->lacking_from = now;
     if (-base_seconds_until(run->lacking_from) < 300)
@@ -250,7 +252,7 @@ static int map_slice(job_run *run, int64_t slice)
     engine_mapper_counted(run->mapper, run->counter[slice]);
     run->maker[slice] = run->record.worker;
     held->used = run->model->number;
-    run->flag[slice] |= JOB_HERE;
+    job_piece_flag(run, slice, JOB_HERE, 0);
     run->record.maps++;
     status = tell_maps(run);
     job_pace_mapped(run, -base_seconds_until(began));
@@ -262,7 +264,7 @@ static int merge_piece(job_run *run, int64_t piece)
     int64_t first, end, came;
     shoal_partial *sum = NULL;
     int status = job_piece_fetch(run, piece, false, &came);
-    job_tree_children(&run->spec->tree, piece, &first, &end);
+    job_tree_children(run->tree, piece, &first, &end);
     for (int64_t child = first; status == SHOAL_OK && child < end; child++) {
         if (!(run->flag[child] & JOB_HERE))
             return SHOAL_OK; /* it vanished meanwhile: decide again */
@@ -298,7 +300,7 @@ static int begin_waiting(job_run *run, int64_t piece, int64_t parent)
 static int64_t first_missing(const job_run *run, int64_t piece)
 {
     int64_t first, end;
-    job_tree_children(&run->spec->tree, piece, &first, &end);
+    job_tree_children(run->tree, piece, &first, &end);
     while (first < end && (run->flag[first] & JOB_HERE))
         first++;
     return first < end ? first : -1;
@@ -310,13 +312,13 @@ static int64_t first_missing(const job_run *run, int64_t piece)
 static int fetch_children(job_run *run, int64_t piece)
 {
     int64_t came = 0, child = first_missing(run, piece);
-    job_guess *guess = job_pace_children(run, job_tree_level(&run->spec->tree, piece));
+    job_guess *guess = job_pace_children(run, job_tree_level(run->tree, piece));
     double early = job_guess_early(guess);
-    job_key key = job_key_piece(run->spec->id, run->model->number, &run->spec->tree, child);
+    job_key key = job_key_piece(run->spec->id, run->model->number, run->tree, child);
     int status = begin_waiting(run, child, piece);
     if (status < 0)
         return status;
-    if (job_store_awaits(run->store))
+    if (job_store_awaits(run->store) && !job_piece_shares_blob(run, child))
         return job_leaving(run) ? SHOAL_OK : job_piece_await(run, child, job_pace_until(run), &came);
     job_pace_wait(run, key.text, &run->seen_child, early);
     int64_t asked = base_now();
@@ -416,6 +418,14 @@ static int announce_rescue(job_run *run, int64_t piece)
     return status == SHOAL_OK ? job_beat_now(run->beat, job_deadline(run)) : status;
 }
 
+/* A slice was released, and the store forgot it: what is here of it are only parts of sums. */
+static void forget_slice(job_run *run, int64_t slice)
+{
+    for (int64_t piece = slice; piece < run->tree->count[0]; piece += run->tree->nodes[0])
+        if (!(run->flag[piece] & JOB_FETCHED))
+            run->flag[piece] &= (unsigned char)~JOB_HERE;
+}
+
 static int act(job_run *run, job_action action)
 {
     int status = SHOAL_OK;
@@ -432,12 +442,12 @@ static int act(job_run *run, job_action action)
     case JOB_MAP: status = map_slice(run, action.piece); break;
     case JOB_PUT:
         if (action.piece < run->spec->slices && !run->held[action.piece].partial) {
-            run->flag[action.piece] &= (unsigned char)~JOB_HERE; /* it was released, and the store forgot it */
+            forget_slice(run, action.piece);
             break;
         }
         status = job_piece_put(run, action.piece);
         if (status == SHOAL_OK)
-            run->flag[action.piece] |= JOB_STORED;
+            job_piece_flag(run, action.piece, JOB_STORED, 0);
         break;
     case JOB_MERGE: status = merge_piece(run, action.piece); break;
     case JOB_FETCH: status = fetch_children(run, action.piece); break;
@@ -457,10 +467,11 @@ static int act(job_run *run, job_action action)
  * if another makes it. */
 static void expect_others(job_run *run)
 {
-    const job_tree *tree = &run->spec->tree;
+    const job_tree *tree = run->tree;
     shoal_store_expect(run->store, NULL);
     for (int64_t piece = 0; piece + 1 < tree->pieces && run->model->number > 0; piece++)
-        if (!(run->flag[piece] & JOB_MINE) && (run->flag[job_tree_parent(tree, piece)] & JOB_MINE))
+        if (!job_piece_shares_blob(run, piece) && !(run->flag[piece] & JOB_MINE) &&
+            (run->flag[job_tree_parent(tree, piece)] & JOB_MINE))
             shoal_store_expect(run->store, job_key_piece(run->spec->id, run->model->number, tree, piece).text);
     if (!(run->flag[top_of(run)] & JOB_MINE))
         shoal_store_expect(run->store, job_key_model(run->spec->id, run->model->number + 1).text);
@@ -497,7 +508,7 @@ static void begin_round(job_run *run)
 static job_action choose_action(job_run *run)
 {
     int64_t now = base_now();
-    job_view view = {.tree = &run->spec->tree,
+    job_view view = {.tree = run->tree,
                      .piece = run->flag,
                      .roles = run->record.roles,
                      .worker = run->record.worker,
@@ -548,9 +559,9 @@ void job_round_drop_slices(job_run *run)
 
 void job_round_release(job_run *run)
 {
-    int64_t groups = run->spec->tree.pieces - run->spec->slices;
+    int64_t sums = job_tree_sums(run->spec->ranged.ranges ? &run->spec->ranged : &run->spec->tree);
     job_round_drop_slices(run);
-    for (int64_t i = 0; run->sum && i < groups; i++)
+    for (int64_t i = 0; run->sum && i < sums; i++)
         learn_partial_free(&run->sum[i]);
     base_free(&run->held);
     base_free(&run->maker);

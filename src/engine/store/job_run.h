@@ -51,11 +51,13 @@ typedef struct job_peer {
     bool listed;     /* by the last listing */
     bool known;      /* slots and roles have been read */
     uint32_t slots, roles;
+    int64_t turn; /* in which this worker first saw it */
 } job_peer;
 
 typedef struct job_members {
     job_peer *peer; /* by number */
     int64_t peers, room;
+    int64_t seen;      /* so far */
     int64_t listed_at; /* when the last listing was requested; 0 for never */
 } job_members;
 
@@ -148,6 +150,7 @@ typedef struct job_held {
 
 /* A piece that this worker put. */
 typedef struct job_put {
+    const job_tree *tree; /* of that round */
     int64_t round, piece;
 } job_put;
 
@@ -191,10 +194,12 @@ typedef struct job_run {
     bool led;          /* this worker has put a model of the job */
 
     /* This round's pieces. */
+    const job_tree *tree;             /* the job's, in ranges or not */
     unsigned char *flag;              /* JOB_MINE, ... */
     bool *added;                      /* merged into its parent's sum */
-    int64_t (*counter)[JOB_COUNTERS]; /* what its maps counted, and how many pieces were made for others */
-    shoal_partial **sum;              /* of groups, NULL while nothing was added */
+    int64_t (*counter)[JOB_COUNTERS]; /* what its maps counted, and how many pieces were made for others; ranges but the
+                                       * first have only the latter */
+    shoal_partial **sum;              /* of groups with all ranges, NULL while nothing was added; see job_tree_sum */
     job_held *held;                   /* of slices */
     uint64_t *maker;                  /* of slices: who mapped it, if its piece was seen here; 0 if unknown */
     bool begun;                       /* the mapper knows this round */
@@ -267,6 +272,10 @@ int job_look(job_run *run);
 /* Of a piece, before it names who mapped its slices: round, piece, the model's check, when it was put, counters. */
 enum { JOB_PIECE_HEAD = 2 * sizeof(int64_t) + sizeof(uint32_t) + sizeof(double) + sizeof(int64_t[JOB_COUNTERS]) };
 
+/* Sets and clears flags of a piece; of a slice, those of all ranges. */
+void job_piece_flag(job_run *run, int64_t piece, unsigned char set, unsigned char clear);
+/* Whether a piece is a part of a blob, so that it can't be waited for by the blob's key. */
+bool job_piece_shares_blob(const job_run *run, int64_t piece);
 /* Readies flags, sums and counters for the round run->model. */
 void job_piece_begin(job_run *run);
 /* Adds this worker's own slice or group, which is here, to its parent's sum. */
@@ -274,6 +283,7 @@ int job_piece_add(job_run *run, int64_t piece);
 /* Adds bytes from the store to the sum of the piece's parent.  SHOAL_BROKEN when they are not that piece of this
  * round. */
 int job_piece_add_bytes(job_run *run, int64_t piece, const void *bytes, size_t size);
+/* Puts a piece that is here; of a slice, all ranges in one blob. */
 int job_piece_put(job_run *run, int64_t piece);
 /* Whether what is under that key says that it was computed from run->model, or is too short to say; false if nothing is
  * there. */
@@ -283,7 +293,7 @@ int job_piece_is_of_model(bool *out, job_run *run, const char *key);
 int job_piece_fetch(job_run *run, int64_t parent, bool only_first, int64_t *came);
 /* Gets a piece once it is there and adds it; *came is 0 when it was not by the moment `until`. */
 int job_piece_await(job_run *run, int64_t piece, int64_t until, int64_t *came);
-/* The sum of a group, with the memory of an earlier round where that fits. */
+/* The sum of a group, with room for all ranges, and with the memory of an earlier round where that fits. */
 int job_piece_sum(shoal_partial **out, job_run *run, int64_t piece);
 
 /* Whether a request takes no longer than its system call: threads would only get in each other's way. */

@@ -132,7 +132,11 @@ static int choose_tree(job_spec *spec, shoal_store *store, const shoal_job_optio
     if (chosen && fan[1] > 1 && spec->slices <= 8 * SLICES_A_SLOT && shoal_store_describe(store).wakes &&
         job_tree_make(&spec->tree, spec->slices, 3, fan))
         return SHOAL_OK;
-    return job_tree_choose(&spec->tree, options->reduce, spec->slices);
+    int status = job_tree_choose(&spec->tree, options->reduce, spec->slices);
+    if (status == SHOAL_OK && !job_tree_choose_ranges(&spec->ranged, &spec->range_bytes, options->reduce, &spec->tree))
+        status = shoal_fail(SHOAL_USAGE, "reduce: %s makes too many pieces of %lld slices; ask for fewer ranges",
+                            options->reduce, (long long)spec->slices);
+    return status;
 }
 
 /* Evenly: no slice has more than one grain more than another, or one stratum where there are any. */

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "engine/store/job_keys.h"
 #include "engine/store/job_spec_internal.h"
+#include "learn/partial.h"
 #include "learn/wire.h"
 
 const char *const job_source_words[4] = {"uploaded", "stored", "file", "generated"};
@@ -40,6 +41,19 @@ void job_spec_free(job_spec **inout)
 int64_t job_slice_first_row(const job_spec *spec, int64_t slice)
 {
     return spec->slice[slice].first_grain * spec->shape.rows_per_grain;
+}
+
+const job_tree *job_spec_tree(const job_spec *spec, const shoal_layout *layout)
+{
+    int64_t values = 0;
+    for (int i = 0; i < layout->cells; i++) {
+        const shoal_cell *cell = &layout->cell[i];
+        if (cell->kind == SHOAL_CELL_ROW || cell->kind == SHOAL_CELL_RECORD ||
+            __builtin_add_overflow(values, learn_cell_values(cell), &values))
+            return &spec->tree;
+    }
+    bool enough = spec->ranged.ranges > 0 && values / spec->ranged.ranges >= (spec->range_bytes + 7) / 8;
+    return enough ? &spec->ranged : &spec->tree;
 }
 
 int64_t job_slice_rows(const job_spec *spec, int64_t slice)
@@ -124,6 +138,12 @@ static json_t *reduce_json(const job_tree *tree)
     return fans;
 }
 
+/* How many ranges, and the bytes that each has at least. */
+static json_t *ranges_json(const job_spec *spec)
+{
+    return json_pack("[I, I]", (json_int_t)spec->ranged.ranges, (json_int_t)spec->range_bytes);
+}
+
 static json_t *code_json(const job_spec *spec)
 {
     json_t *list = json_array();
@@ -151,6 +171,8 @@ static json_t *spec_json(const job_spec *spec)
                   reduce_json(&spec->tree), "lease", spec->lease, "keep_rounds", (json_int_t)spec->keep_rounds,
                   "workers", (json_int_t)spec->workers, "created", spec->created, "settings", spec->settings);
     bool good = json != NULL;
+    if (good && spec->ranged.ranges > 0)
+        good = json_object_set_new(json, "ranges", ranges_json(spec)) == 0;
     if (good && spec->codes > 0)
         good = json_object_set_new(json, "code", code_json(spec)) == 0;
     if (good && (spec->from || spec->puts))

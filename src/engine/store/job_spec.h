@@ -63,6 +63,8 @@ typedef struct job_spec {
     int64_t slices;
     job_slice *slice; /* contiguous, in the order of their grains */
     job_tree tree;    /* how partials are reduced; its leaves are the slices */
+    job_tree ranged;  /* the same in ranges, for rounds whose sums are large enough; `ranges` is 0 when there is none */
+    int64_t range_bytes; /* that a range has at least, on average */
     double lease;
     int64_t keep_rounds;
     int64_t workers; /* expected slots; 0 unknown */
@@ -79,6 +81,10 @@ int job_spec_encode(void **out, size_t *size, job_spec *spec);
 int job_spec_decode(job_spec **out, const char *id, const void *bytes, size_t size);
 /* Gets and decodes jobs/ID/spec.  SHOAL_ABSENT, "there is no job ID in STORE", when there is none. */
 int job_spec_get(job_spec **out, shoal_store *store, const char *id, int64_t deadline);
+
+/* The tree by which partials of that layout are reduced: in ranges, where it has sums and maxima alone and they are
+ * large enough. */
+const job_tree *job_spec_tree(const job_spec *spec, const shoal_layout *layout);
 
 /* First row and rows of a slice. */
 int64_t job_slice_first_row(const job_spec *spec, int64_t slice);

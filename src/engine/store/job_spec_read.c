@@ -294,6 +294,16 @@ static void read_reduce(job_spec *spec, fields *all)
         fail_field(all, "reduce", "does not make a tree of the slices");
 }
 
+static void read_ranges(job_spec *spec, fields *all)
+{
+    json_int_t ranges = 0, bytes = 0;
+    json_t *pair = take_member(all, "ranges");
+    if (!json_is_array(pair) || json_unpack(pair, "[I, I!]", &ranges, &bytes) < 0 || bytes < 1 ||
+        !job_tree_cut(&spec->ranged, &spec->tree, ranges))
+        fail_field(all, "ranges", "does not cut the tree");
+    spec->range_bytes = bytes;
+}
+
 static void read_fingerprint(job_spec *spec, fields *all)
 {
     unsigned char bytes[8];
@@ -335,6 +345,8 @@ static int read_json(job_spec *spec, const char *id, json_t *json)
         read_slices(spec, &all);
     if (all.status == SHOAL_OK)
         read_reduce(spec, &all);
+    if (all.status == SHOAL_OK && json_object_get(json, "ranges"))
+        read_ranges(spec, &all);
     if (all.status == SHOAL_OK && json_object_get(all.object, "code"))
         read_code(spec, &all);
     if (all.status == SHOAL_OK && json_object_get(all.object, "blobs"))

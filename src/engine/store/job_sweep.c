@@ -26,7 +26,7 @@ int job_sweep_own(job_run *run)
             run->put[kept++] = put;
             continue;
         }
-        job_key key = job_key_piece(run->spec->id, put.round, &run->spec->tree, put.piece);
+        job_key key = job_key_piece(run->spec->id, put.round, put.tree, put.piece);
         status = shoal_store_discard(run->store, key.text, job_deadline(run));
     }
     run->puts = kept;
@@ -148,7 +148,7 @@ static int sweep_models(job_run *run, int64_t oldest)
 
 static bool leads(const job_run *run)
 {
-    return run->flag[run->spec->tree.pieces - 1] & JOB_MINE;
+    return run->flag[run->tree->pieces - 1] & JOB_MINE;
 }
 
 int job_sweep(job_run *run)

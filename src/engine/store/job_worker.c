@@ -207,14 +207,16 @@ static void fill_record(job_record *record, const shoal_worker *worker)
 
 static int make_job_room(job_run *run)
 {
-    size_t pieces = (size_t)run->spec->tree.pieces, slices = (size_t)run->spec->slices;
+    const job_tree *whole = &run->spec->tree, *ranged = &run->spec->ranged;
+    size_t pieces = (size_t)(ranged->pieces > whole->pieces ? ranged->pieces : whole->pieces);
+    size_t slices = (size_t)run->spec->slices, sums = (size_t)job_tree_sums(ranged->ranges ? ranged : whole);
     int status = base_alloc(&run->flag, pieces, 1, "pieces");
     if (status == SHOAL_OK)
         status = base_alloc(&run->added, pieces, sizeof *run->added, "pieces");
     if (status == SHOAL_OK)
         status = base_alloc(&run->counter, pieces, sizeof *run->counter, "pieces");
     if (status == SHOAL_OK)
-        status = base_alloc(&run->sum, pieces - slices, sizeof *run->sum, "sums");
+        status = base_alloc(&run->sum, sums, sizeof *run->sum, "sums");
     if (status == SHOAL_OK)
         status = base_alloc(&run->held, slices, sizeof *run->held, "slices");
     if (status == SHOAL_OK)
@@ -372,7 +374,7 @@ static int remove_pieces(job_run *run, bool kept_too)
             const char *key = page.entries[i].key;
             int64_t round, piece;
             bool goes = false;
-            if (!job_key_read_round(&round, &piece, run->spec->id, &run->spec->tree, key))
+            if (!job_key_read_round(&round, &piece, run->spec->id, run->tree, key))
                 continue;
             if (piece >= 0)
                 status = job_piece_is_of_model(&goes, run, key);
