@@ -29,47 +29,30 @@ void tasks_warn(const shoal_tasks *self, const char *line)
 
 void tasks_queue_add(task_queue *queue, task_entry *entry, bool first)
 {
+    task_entry *before = first ? NULL : queue->last, *next = first ? queue->first : NULL;
     entry->queued = true;
-    entry->next = first ? queue->first : NULL;
-    if (first)
-        queue->first = entry;
-    else if (queue->last)
-        queue->last->next = entry;
-    else
-        queue->first = entry;
-    if (!first || !queue->last)
-        queue->last = entry;
+    entry->before = before;
+    entry->next = next;
+    *(before ? &before->next : &queue->first) = entry;
+    *(next ? &next->before : &queue->last) = entry;
     queue->count++;
+}
+
+static void remove_from_queue(task_queue *queue, task_entry *entry)
+{
+    *(entry->before ? &entry->before->next : &queue->first) = entry->next;
+    *(entry->next ? &entry->next->before : &queue->last) = entry->before;
+    queue->count--;
+    entry->queued = false;
+    entry->next = entry->before = NULL;
 }
 
 task_entry *tasks_queue_take(task_queue *queue)
 {
     task_entry *entry = queue->first;
-    if (!entry)
-        return NULL;
-    queue->first = entry->next;
-    if (!queue->first)
-        queue->last = NULL;
-    queue->count--;
-    entry->queued = false;
-    entry->next = NULL;
+    if (entry)
+        remove_from_queue(queue, entry);
     return entry;
-}
-
-static void remove_from_queue(task_queue *queue, task_entry *entry)
-{
-    task_entry *before = NULL;
-    for (task_entry *at = queue->first; at && at != entry; at = at->next)
-        before = at;
-    if (before)
-        before->next = entry->next;
-    else
-        queue->first = entry->next;
-    if (queue->last == entry)
-        queue->last = before;
-    queue->count--;
-    entry->queued = false;
-    entry->next = NULL;
 }
 
 void tasks_notify(shoal_tasks *self)

@@ -27,7 +27,7 @@ typedef struct task_entry {
     task_stage stage;
     bool alone;  /* was given back: it travels alone from now on */
     bool queued; /* in the list of those that are pending, or of those that have ended */
-    struct task_entry *next;
+    struct task_entry *next, *before;
     void *bytes; /* encoded; until its result was fetched, since that may be lost */
     size_t size;
     int64_t bundle; /* that it is in */
