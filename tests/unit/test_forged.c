@@ -66,8 +66,8 @@ static void choose_lies(bool tell[LIES], const moment *at, bool partial, uint16_
     }
 }
 
-/* One word in so many is tried: of heads, and of all the rest.  The release build, which is quick, tries every number of
- * a head; sanitizers, under which it took a minute of a core, see a part of the same. */
+/* One word in so many is tried: of heads, and of all the rest.  The release build, which is quick, tries every number
+ * of a head; sanitizers, under which it took a minute of a core, see a part of the same. */
 #ifdef UNDER_ADDRESS_SANITIZER
 enum { HEAD_STEP = 4, STEP = 20 };
 #else
