@@ -355,6 +355,11 @@ static void ranges_are_merged_apart(void **state)
         add_children(merger, piece);
     expect_values(merger, 14, 1111, 1111, 3);
     assert_int_equal(merger->counter[14][0], 1111);
+    job_key key = job_key_piece("toy-1", 3, merger->tree, 13);
+    static const unsigned char more[1000]; /* than any range has: it is not even fetched */
+    EXPECT_OK(shoal_store_put_framed(all->store, key.text, JOB_KIND_PIECE, more, sizeof more, NULL, NULL, soon()));
+    EXPECT_OK(job_piece_fetch(maker, 14, false, &came));
+    assert_int_equal(came, 0);
     EXPECT_OK(job_piece_put(merger, 13)); /* what another takes of it is the same */
     EXPECT_OK(job_piece_fetch(maker, 14, false, &came));
     assert_int_equal(came, 1);

@@ -248,16 +248,22 @@ static void write_ranges(base_writer *out, const job_run *run, int64_t slice)
     }
 }
 
+/* The bytes of a piece that is a range, which has neither records nor rows. */
+static int64_t range_bytes(const job_run *run, int64_t piece)
+{
+    int64_t first, end;
+    makers_of(run->tree, piece, &first, &end);
+    return (int64_t)learn_partial_range_bytes(&run->model->round->layout, range_of(run->tree, piece)) + JOB_PIECE_HEAD +
+           (end - first) * (int64_t)sizeof(uint64_t);
+}
+
 /* Where a range lies in its slice's blob. */
 static void place_in_blob(int64_t *offset, int64_t *size, const job_run *run, int64_t piece)
 {
     const job_tree *tree = run->tree;
     *offset = SHOAL_FRAME_BYTES;
     for (int64_t each = job_tree_node(tree, piece);; each += tree->nodes[0]) {
-        int64_t first, end;
-        makers_of(tree, each, &first, &end);
-        *size = (int64_t)learn_partial_range_bytes(&run->model->round->layout, range_of(tree, each)) + JOB_PIECE_HEAD +
-                (end - first) * (int64_t)sizeof(uint64_t) + (int64_t)sizeof(uint32_t);
+        *size = range_bytes(run, each) + (int64_t)sizeof(uint32_t);
         if (each == piece)
             return;
         *offset += *size;
@@ -351,6 +357,8 @@ typedef struct fetch {
 static int64_t most_bytes(const job_run *run, int64_t piece)
 {
     int64_t slice, end, first, rows;
+    if (run->tree->ranges > 1) /* the whole is never put */
+        return range_bytes(run, piece);
     job_tree_slices(run->tree, piece, &slice, &end);
     rows_below(run, piece, &first, &rows);
     return job_memory_piece(&run->model->round->layout, end - slice, rows);
