@@ -2,6 +2,7 @@
  * engine itself, with the paper's constants, in virtual time.
  *
  *     bench_engine_sim [--json] [--only P]
+ *     bench_engine_sim --job WORKERS REDUCE [ROWS COLUMNS FLOPS RATE TOTAL_RATE LATENCY ROUNDS]
  *
  * 500,000 rows of 1,000 columns, 1,000 clusters, 10 iterations; P mappers, about √P reducers and a last one; 669
  * Mflop/s and 8 MB/s a worker, 800 MB/s in all.  Rows and models are stand-ins whose bytes count as the real ones do. 
@@ -30,30 +31,56 @@ static int units_of(int mappers)
     return mappers + (int)ceil(sqrt(mappers)) + 1;
 }
 
-/* The same experiment on so many machines, each of which does everything, with sums reduced in ranges. */
-static sim_calm_figures run_ranged(int workers, const char *reduce)
+/* Any job of the kind: as many machines, each of which does everything. */
+typedef struct any_job {
+    int workers, rounds;
+    const char *reduce;
+    double rows, columns, flops, rate, total_rate, latency;
+} any_job;
+
+static double map_seconds(const any_job *job)
 {
-    return sim_calm_run(
-        &(sim_calm_options){.seed = 1,
-                            .workers = workers,
-                            .slices = workers,
-                            .rounds = ITERATIONS,
-                            .reduce = reduce,
-                            .bytes = PARTIAL_BYTES,
-                            .slice_bytes = DATA_BYTES / workers,
-                            .work = {.map_grain = sequential_seconds() / ITERATIONS / workers},
-                            .cloud = {.latency = LATENCY, .jitter = 0.5, .worker_rate = 8e6, .total_rate = 800e6}});
+    return 3 * job->rows * CLUSTERS * job->columns / job->flops;
 }
 
-static void print_ranged(int workers, const char *reduce)
+static sim_calm_figures run_job(const any_job *job)
 {
-    sim_calm_figures figures = run_ranged(workers, reduce);
-    double speedup = sequential_seconds() / figures.seconds;
-    printf("%5d workers, %-10s: %6.1f s, speed-up %6.1f, efficiency %.2f; a round %5.2f s; %4.1f requests a worker and "
-           "round, %.2f MB sent\n",
-           workers, reduce, figures.seconds, speedup, speedup / workers, figures.round_seconds, figures.round_requests,
-           figures.round_sent / 1e6);
-    fflush(stdout);
+    return sim_calm_run(&(sim_calm_options){
+        .seed = 1,
+        .workers = job->workers,
+        .slices = job->workers,
+        .rounds = job->rounds,
+        .reduce = job->reduce,
+        .bytes = CLUSTERS * job->columns * 8,
+        .slice_bytes = job->rows * job->columns * 8 / job->workers,
+        .work = {.map_grain = map_seconds(job) / job->workers},
+        .cloud = {.latency = job->latency, .jitter = 0.5, .worker_rate = job->rate, .total_rate = job->total_rate}});
+}
+
+/* Of the whole, loading included, and of a round. */
+static void print_job(const any_job *job)
+{
+    sim_calm_figures figures = run_job(job);
+    double alone = map_seconds(job), speedup = job->rounds * alone / figures.seconds;
+    printf("%5d workers, %-10s: %6.1f s, speed-up %6.1f, efficiency %.2f; a round %5.2f s (%.2f); %4.1f requests a "
+           "worker and round, %.2f MB sent\n",
+           job->workers, job->reduce, figures.seconds, speedup, speedup / job->workers, figures.round_seconds,
+           alone / job->workers / figures.round_seconds, figures.round_requests, figures.round_sent / 1e6);
+}
+
+/* WORKERS REDUCE, and what differs from the paper's: ROWS COLUMNS FLOPS RATE TOTAL_RATE LATENCY ROUNDS. */
+static void run_words(int count, char **words)
+{
+    any_job job = {.workers = atoi(words[0]),
+                   .rounds = count > 8 ? atoi(words[8]) : ITERATIONS,
+                   .reduce = words[1],
+                   .rows = count > 2 ? atof(words[2]) : ROWS,
+                   .columns = count > 3 ? atof(words[3]) : COLUMNS,
+                   .flops = count > 4 ? atof(words[4]) : FLOPS,
+                   .rate = count > 5 ? atof(words[5]) : 8e6,
+                   .total_rate = count > 6 ? atof(words[6]) : 800e6,
+                   .latency = count > 7 ? atof(words[7]) : LATENCY};
+    print_job(&job);
 }
 
 static sim_calm_figures run(int mappers, bool split)
@@ -104,10 +131,10 @@ int main(int count, char **arguments)
             json = true;
         else if (strcmp(arguments[i], "--only") == 0 && i + 1 < count)
             only = atoi(arguments[++i]);
-        else if (strcmp(arguments[i], "--ranged") == 0 && i + 2 < count)
-            return print_ranged(atoi(arguments[i + 1]), arguments[i + 2]), 0;
+        else if (strcmp(arguments[i], "--job") == 0 && i + 2 < count)
+            return run_words(count - i - 1, arguments + i + 1), 0;
         else
-            return fprintf(stderr, "usage: bench_engine_sim [--json] [--only P] [--ranged WORKERS REDUCE]\n"), 2;
+            return fprintf(stderr, "usage: bench_engine_sim [--json] [--only P] [--job WORKERS REDUCE ...]\n"), 2;
     }
     if (json)
         printf("[\n");
