@@ -61,7 +61,7 @@ endfunction()
 
 # From the folder of an installed program to where plug-ins are installed.
 file(RELATIVE_PATH plugins_from_program /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_LIBDIR}/shoal)
-set_property(SOURCE src/engine/ranks_open.c APPEND PROPERTY COMPILE_DEFINITIONS
+set_property(SOURCE src/engine/ranks_open.c src/kernel/device/kernel_device.c APPEND PROPERTY COMPILE_DEFINITIONS
              SHOAL_PLUGINS_FROM_PROGRAM="${plugins_from_program}")
 
 set(shoal_mpi_kinds "")

@@ -39,6 +39,8 @@ typedef struct shoal_report {
     shoal_phase phase[SHOAL_PHASES_MOST]; /* "load" first */
     int64_t counter[SHOAL_COUNTERS];
     bool stopped;   /* stopped on request before the end */
+    const char *device;    /* what the rows of this process lay on at the end, "cuda:0"; NULL: nothing but the CPU */
+    char device_lost[256]; /* why they did not, or no longer; "" where nothing went wrong */
     int64_t spared; /* bytes of the memo of this process's rows, if there was no memory for them; 0: there was */
     /* Seconds of this rank, over all rounds: in maps, in merging with other ranks (including waiting for slower ones),
      * of that waiting for rows on their way to rank 0, and in updates. */
@@ -59,6 +61,8 @@ enum {
 typedef struct shoal_run_options {
     int threads;            /* 0: as many as this process may use */
     const char *kernel;     /* NULL: the best this CPU has; otherwise its name, or SHOAL_USAGE */
+    const char *device;     /* NULL or "auto": a GPU where one is, and the learner can; "cpu"; "cuda", "cuda:N" */
+    bool every_round;       /* `progress` is to hear of every round, also where several could be done at once */
     int64_t rows_per_grain; /* 0: chosen from the shape; SHOAL_GRAIN_ROWS_MOST when it is more than that */
     /* Generated rows are kept if they take no more bytes than this, and otherwise made again each round; rows from a
      * store that take more go to a temporary file; so is what a learner that spares_memo would keep with the rows of

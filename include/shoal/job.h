@@ -127,6 +127,7 @@ typedef struct shoal_worker_options {
     const char *spec;                         /* serve it only if its spec has this SHA-256, in hex; NULL: any */
     int slots;           /* threads it computes with, and its share of the slices; 0: as many as it may use */
     const char *kernel;  /* as in shoal_run_options */
+    const char *device;  /* the same */
     unsigned roles;      /* 0: all */
     const char *cache;   /* folder for slices fetched from remote stores; NULL: none are kept */
     int64_t cache_bytes; /* how large that may grow; 0: a tenth of what is free on its disk */

@@ -84,7 +84,7 @@ typedef struct shoal_layout {
     int cells;
     shoal_cell cell[SHOAL_CELLS_MOST];
     /* The memo: scratch an engine keeps with the rows from round to round.  It may vanish at any moment and must
-     * only save time.  It belongs to the process and the kernel set that wrote it: an engine that changes either
+     * only save time.  It belongs to the process and the kernel set, or device, that wrote it: an engine that changes either
      * drops it.  When it is still that of round `carry_from`, grain->carried is true, and then carried cells start
      * from that round's sums instead of zero; it is so for all grains that share those sums, or for none. */
     size_t memo_row_bytes;
@@ -246,7 +246,20 @@ typedef struct shoal_crew {
     /* Blobs that maps may get, and where those go that they put; NULL when the run has none.  They last as long as the
      * crew, so `prepare` may keep them for maps. */
     const shoal_blobs *from, *to;
+    struct kernel_device *device; /* what `attach` may put rows on, a GPU; NULL for none */
+    /* Whether the map at hand is to end, with SHOAL_STOPPED.  NULL: nobody will ask that. */
+    bool (*asked)(const struct shoal_crew *self);
 } shoal_crew;
+
+/* The rows of a slice, for `attach`. */
+typedef struct shoal_slice_rows {
+    const shoal_shape *shape;
+    int64_t first_row, rows;
+    const double *weights; /* one a row, or NULL */
+    /* Sets *out to `rows` rows from `first_row`, of one grain and of the whole data set, until the thread's next call.
+     */
+    int (*read)(const struct shoal_slice_rows *self, const void **out, int64_t first_row, int64_t rows, int thread);
+} shoal_slice_rows;
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
@@ -331,7 +344,7 @@ typedef struct shoal_cost {
     shoal_cost_phase phase[SHOAL_COST_PHASES];
 } shoal_cost;
 
-enum { SHOAL_ALGORITHM_VERSION = 2 };
+enum { SHOAL_ALGORITHM_VERSION = 3 };
 
 typedef struct shoal_algorithm {
     /* SHOAL_ALGORITHM sets both: a learner compiled for others is refused. */
@@ -390,6 +403,24 @@ typedef struct shoal_algorithm {
 
     /* What a run will need.  *out is zero before.  shape->rows_per_grain and grains are 0 if they are not known yet. */
     int (*cost)(shoal_cost *out, const void *config, const shoal_shape *shape);
+
+    /* Optional, all three or none: for learners that compute on crew->device, which holds a slice's rows from then on.
+     *
+     * attach is asked before a round is mapped, once a slice.  SHOAL_ABSENT (nothing to hold: no round of this run
+     * would be mapped there) and SHOAL_MEMORY are no failures: the slice is mapped grain by grain.
+     * map_many adds all grains of the slice to a partial that is neutral; whatever it keeps from round to round, it
+     * gives whole sums, never the change.  It asks crew->asked now and then.  SHOAL_ABSENT: not this round.  Any other
+     * failure but SHOAL_STOPPED voids what is held: it is detached, and the whole slice is mapped by `map`, not carried.
+     * Neither is called for batches and parts.  The bits are those of `map`. */
+    int (*attach)(void **held, const shoal_round *round, const shoal_slice_rows *rows, const shoal_crew *crew);
+    void (*detach)(void **held); /* accepts a NULL inside */
+    int (*map_many)(shoal_partial *partial, const shoal_round *round, void *held, const shoal_crew *crew,
+                    int64_t *counters);
+    /* Optional.  Where one slice has all rows: *next is the round, not numbered yet, that comes after *rounds of maps and
+     * updates from `round` on, at most `most`, all at once; with the same bits in whatever decides the result.
+     * *rounds is 0, and *next NULL, where it does none.  Fails as map_many does. */
+    int (*leap)(shoal_round **next, int64_t *rounds, const shoal_round *round, void *held, int64_t most,
+                const shoal_crew *crew, int64_t *counters);
 } shoal_algorithm;
 
 /* The table of a learner: SHOAL_ALGORITHM(.name = "mine", .start = start, ...). */

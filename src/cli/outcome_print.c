@@ -186,6 +186,8 @@ static void print_kernel(const shoal_report *report, FILE *stream)
         fprintf(stream, "%d rank%s on %d host%s, ", report->ranks, base_plural(report->ranks), report->hosts,
                 base_plural(report->hosts));
     fprintf(stream, "%d thread%s\n", report->all_threads, base_plural(report->all_threads));
+    if (report->device)
+        fprintf(stream, "device     %s\n", report->device);
 }
 
 /* "kernel     avx2, 4 workers with 2 threads each"; nothing of what their records do not say. */
@@ -258,6 +260,7 @@ json_t *cli_outcome_json(const shoal_outcome *outcome)
     base_json_put(&object, "stopped", json_boolean(outcome->report.stopped));
     base_json_put(&object, "seconds", json_seconds(outcome));
     base_json_put(&object, "kernel", json_string(outcome->report.kernel));
+    base_json_put(&object, "device", json_string(outcome->report.device ? outcome->report.device : "cpu"));
     base_json_put(&object, "threads", json_integer(outcome->report.threads));
     if (run_ranks())
         json_ranks(&object, &outcome->report);

@@ -90,7 +90,24 @@ static int check_call(engine_call *call, int64_t rows_per_grain)
     if (status == SHOAL_OK)
         status =
             engine_fill_shape(&call->shape, call->algorithm, call->config, call->data, call->weights, rows_per_grain);
+    if (status == SHOAL_OK)
+        status = engine_choose_device(&call->device, call->algorithm, &call->shape, options->device);
     return status;
+}
+
+int engine_choose_device(kernel_device **out, const shoal_algorithm *algorithm, const shoal_shape *shape,
+                         const char *name)
+{
+    /* With fewer values a CPU is done before a GPU is awake. */
+    static const double pays_from = 1 << 22;
+    const bool named = name && *name && strcmp(name, "auto") != 0 && strcmp(name, "cpu") != 0;
+    *out = NULL;
+    if (algorithm->map_many)
+        return named || (double)shape->rows * (double)shape->columns >= pays_from ? kernel_device_choose(out, name)
+                                                                                  : SHOAL_OK;
+    return named ? shoal_fail(SHOAL_USAGE, "--device: the learner '%s' runs on the CPU alone, not on %s",
+                              algorithm->name, name)
+                 : SHOAL_OK;
 }
 
 static int share_cores(engine_call *call)

@@ -4,6 +4,7 @@
  * Without ranks all grains belong to this process.  With ranks each maps its own run of grains, the partials are merged
  * (reduce.h), and every rank computes the same update from the sum.  A failure on one rank is held until the next point
  * where all ranks agree. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -78,6 +79,7 @@ static int open_run(rounds_run *run)
         engine_mapper_into(run->mapper, call->options->into);
         engine_mapper_blobs(run->mapper, call->options->from, call->options->to);
         engine_mapper_memo(run->mapper, memory);
+        engine_mapper_device(run->mapper, call->device);
         status = engine_source_new(&run->source, call->data, &call->shape, begin, grains, call->threads, memory);
     }
     if (status == SHOAL_OK)
@@ -212,6 +214,27 @@ static int run_round(shoal_round **next, shoal_result **result, bool *stop, roun
     return status;
 }
 
+/* Several rounds at once, where all rows lie on a device and nobody wants to hear of each. */
+static int leap(shoal_round **next, int64_t *rounds, rounds_run *run)
+{
+    enum { LEAP_MOST = 64 };
+    const shoal_run_options *options = run->call->options;
+    shoal_report *report = run->call->report;
+    double began = base_seconds();
+    *rounds = 0;
+    if (run->ranks || options->every_round || !run->call->device || (options->stop && *options->stop) || run->saved < 0)
+        return SHOAL_OK;
+    int status = engine_mapper_begin(run->mapper, run->round);
+    if (status == SHOAL_OK)
+        status = engine_slice_leap(next, rounds, run->mapper, run->slice, LEAP_MOST);
+    if (status == SHOAL_OK && *rounds > 0) {
+        engine_number_round(*next, run->round->number + *rounds);
+        engine_mapper_counted(run->mapper, report->counter);
+    }
+    report->map_seconds += base_seconds() - began;
+    return status;
+}
+
 /* A stopped run returns what it has found; its last round is saved so that it can be resumed. */
 static void save(rounds_run *run, const shoal_round *next)
 {
@@ -232,8 +255,12 @@ static int run_rounds(shoal_result **result, rounds_run *run, double began)
         shoal_round *next = NULL;
         bool stop = false;
         double round_began = base_seconds();
-        int status = run_round(&next, result, &stop, run);
-        engine_add_phase(report->phase, &report->phases, run->round->phase, base_seconds() - round_began, 1);
+        int64_t rounds = 0;
+        int status = leap(&next, &rounds, run);
+        if (status == SHOAL_OK && rounds == 0)
+            status = run_round(&next, result, &stop, run);
+        rounds = rounds > 0 ? rounds : 1;
+        engine_add_phase(report->phase, &report->phases, run->round->phase, base_seconds() - round_began, rounds);
         if (status < 0) {
             report->stopped = status == SHOAL_STOPPED;
             shoal_round_free(&next);
@@ -244,7 +271,7 @@ static int run_rounds(shoal_result **result, rounds_run *run, double began)
             options->progress(options->progress_context, run->round, next, run->call->shape.rows,
                               base_seconds() - began);
         save(run, next); /* last, so that the message of a failure is kept */
-        report->rounds++;
+        report->rounds += rounds;
         shoal_round_free(&run->round);
         run->round = next;
     }
@@ -276,6 +303,9 @@ int engine_run_rounds(shoal_result **out, const engine_call *call)
     if (status == SHOAL_OK)
         status = run_rounds(&result, &run, began);
     call->report->spared = run.mapper ? engine_mapper_spared(run.mapper) : 0;
+    call->report->device = run.slice && engine_slice_held(run.slice) ? call->device->name : NULL;
+    if (run.mapper)
+        snprintf(call->report->device_lost, sizeof call->report->device_lost, "%s", engine_mapper_lost(run.mapper));
     if (run.reduction)
         call->report->row_seconds = engine_reduction_row_seconds(run.reduction);
     if (status < 0)

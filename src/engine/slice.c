@@ -6,6 +6,7 @@
 #include "engine/slice.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "base/memory.h"
 #include "engine/gather.h"
@@ -38,6 +39,9 @@ struct engine_mapper {
     int64_t spared;
     const shoal_row_memory *into;
     const shoal_round *round; /* NULL before the first round began, or if that failed */
+    bool ready;               /* for maps of grains: prepare and scratch are this round's */
+    bool is_lost;             /* the device: nothing is held any more */
+    char lost[256];           /* why, or why it did not hold a slice at all */
     void *prepared;
     mapper_thread *thread;
     shoal_partial **mapped; /* room for one a thread */
@@ -54,6 +58,10 @@ struct engine_slice {
 
     shoal_partial *kept;  /* of the last round that wrote the memo: carried sums continue from it */
     shoal_partial *other; /* of rounds that do not */
+
+    const shoal_algorithm *holder; /* whose `held` it is */
+    void *held;                    /* what the device has; NULL for nothing */
+    bool was_asked;                /* attach was, and is not asked again */
 };
 
 /* ---- the mapper -------------------------------------------------------------------------------------------------- */
@@ -62,6 +70,14 @@ static int each_mapper(const shoal_crew *crew, int64_t items, int (*task)(void *
 {
     const engine_mapper *mapper = (const engine_mapper *)((const char *)crew - offsetof(engine_mapper, crew));
     return base_pool_each(mapper->pool, items, task, context);
+}
+
+static bool asked_mapper(const shoal_crew *crew)
+{
+    const engine_mapper *mapper = (const engine_mapper *)((const char *)crew - offsetof(engine_mapper, crew));
+    if (mapper->poll)
+        mapper->poll(mapper->poll_context);
+    return mapper->stop && atomic_load_explicit(mapper->stop, memory_order_relaxed);
 }
 
 int engine_mapper_new(engine_mapper **out, const shoal_algorithm *algorithm, const shoal_shape *shape, int threads,
@@ -75,7 +91,8 @@ int engine_mapper_new(engine_mapper **out, const shoal_algorithm *algorithm, con
     mapper->shape = shape;
     mapper->kernel = kernel;
     mapper->memo_most = -1;
-    mapper->crew = (shoal_crew){.each = each_mapper, .threads = threads, .kernel = kernel->name};
+    mapper->crew = (shoal_crew){
+        .each = each_mapper, .threads = threads, .kernel = kernel->name, .asked = asked_mapper};
     status = base_alloc(&mapper->thread, (size_t)threads, sizeof *mapper->thread, "threads");
     if (status == SHOAL_OK)
         status = base_alloc(&mapper->mapped, (size_t)threads, sizeof *mapper->mapped, "threads");
@@ -118,6 +135,16 @@ void engine_mapper_blobs(engine_mapper *mapper, const shoal_blobs *from, const s
 {
     mapper->crew.from = from;
     mapper->crew.to = to;
+}
+
+void engine_mapper_device(engine_mapper *mapper, struct kernel_device *device)
+{
+    mapper->crew.device = device;
+}
+
+const char *engine_mapper_lost(const engine_mapper *mapper)
+{
+    return mapper->lost;
 }
 
 void engine_mapper_into(engine_mapper *mapper, const shoal_row_memory *into)
@@ -225,18 +252,37 @@ static int make_scratch(engine_mapper *mapper, const shoal_round *round)
     return SHOAL_OK;
 }
 
-int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round)
+/* What maps of grains need. */
+static int make_ready(engine_mapper *mapper, const shoal_round *round)
 {
     const shoal_algorithm *algorithm = mapper->algorithm;
-    int status = learn_pick_check(round, mapper->shape);
-    mapper->round = NULL;
-    if (status == SHOAL_OK && algorithm->prepare) {
+    int status = SHOAL_OK;
+    if (mapper->ready)
+        return SHOAL_OK;
+    if (algorithm->prepare) {
         status = algorithm->prepare(&mapper->prepared, round, mapper->shape, &mapper->crew);
         if (status < 0 && algorithm->forget)
             algorithm->forget(&mapper->prepared); /* half-made memory is of no use to the next attempt */
     }
     if (status == SHOAL_OK)
         status = make_scratch(mapper, round);
+    mapper->ready = status == SHOAL_OK;
+    return status;
+}
+
+static bool may_hold(const engine_mapper *mapper, const shoal_round *round)
+{
+    return mapper->crew.device && mapper->algorithm->map_many && !mapper->is_lost && round->layout.pick.count == 0 &&
+           round->layout.part == SHOAL_ALL;
+}
+
+int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round)
+{
+    int status = learn_pick_check(round, mapper->shape);
+    mapper->round = NULL;
+    mapper->ready = false;
+    if (status == SHOAL_OK && !may_hold(mapper, round)) /* else once a slice turns out not to be held */
+        status = make_ready(mapper, round);
     if (status == SHOAL_OK)
         mapper->round = round;
     return status;
@@ -268,6 +314,8 @@ void engine_slice_free(engine_slice **slice)
 {
     if (!*slice)
         return;
+    if ((*slice)->held)
+        (*slice)->holder->detach(&(*slice)->held);
     base_free(&(*slice)->memo);
     learn_partial_free(&(*slice)->kept);
     learn_partial_free(&(*slice)->other);
@@ -551,6 +599,111 @@ static int map_batch(mapping *job, const engine_parts *parts)
     return status;
 }
 
+/* ---- on a device ------------------------------------------------------------------------------------------------- */
+
+typedef struct slice_rows {
+    shoal_slice_rows rows; /* first */
+    const engine_slice *slice;
+} slice_rows;
+
+static int read_slice_rows(const shoal_slice_rows *self, const void **out, int64_t first_row, int64_t rows, int thread)
+{
+    const engine_rows *from = &((const slice_rows *)self)->slice->rows;
+    return from->read(from->context, out, first_row, rows, thread);
+}
+
+/* What is held is void; the failure's sentence is kept.  A device without room for one slice may have it for another.
+ */
+static void let_go(engine_slice *slice, engine_mapper *mapper, int status)
+{
+    if (status != SHOAL_ABSENT)
+        snprintf(mapper->lost, sizeof mapper->lost, "%s", shoal_error());
+    mapper->is_lost |= status != SHOAL_ABSENT && status != SHOAL_MEMORY;
+    slice->holder->detach(&slice->held);
+}
+
+/* Whether the device holds the slice's rows, now if not before. */
+static bool hold(mapping *job)
+{
+    engine_slice *slice = job->slice;
+    engine_mapper *mapper = job->mapper;
+    slice_rows rows = {.rows = {.shape = mapper->shape,
+                                .first_row = job->first_row,
+                                .rows = job->rows,
+                                .weights = slice->rows.weights,
+                                .read = read_slice_rows},
+                       .slice = slice};
+    if (!may_hold(mapper, mapper->round) || slice->grains == 0)
+        return false;
+    if (slice->was_asked)
+        return slice->held != NULL;
+    slice->was_asked = true;
+    slice->holder = mapper->algorithm;
+    int status = mapper->algorithm->attach(&slice->held, mapper->round, &rows.rows, &mapper->crew);
+    if (status < 0)
+        let_go(slice, mapper, status);
+    return slice->held != NULL;
+}
+
+/* The whole slice at once.  SHOAL_ABSENT: grain by grain, as if the device had never been asked. */
+static int map_held(mapping *job, const shoal_layout *layout, const engine_parts *parts)
+{
+    engine_slice *slice = job->slice;
+    engine_mapper *mapper = job->mapper;
+    if (!hold(job))
+        return SHOAL_ABSENT;
+    job->carried = false;
+    int status = make_merged(job, layout);
+    if (status < 0)
+        return status;
+    learn_partial_clear(job->merged, false);
+    status = mapper->algorithm->map_many(job->merged, mapper->round, slice->held, &mapper->crew,
+                                         mapper->thread[0].counters);
+    if (status != SHOAL_ABSENT && layout->writes_memo)
+        slice->memo_round = -1;
+    if (status == SHOAL_OK)
+        status = learn_partial_settle(job->merged);
+    if (status < 0 && status != SHOAL_STOPPED)
+        learn_partial_clear(job->merged, false);
+    if (status < 0 && status != SHOAL_STOPPED && status != SHOAL_ABSENT) {
+        let_go(slice, mapper, status);
+        status = SHOAL_ABSENT;
+    }
+    for (int64_t part = 0; status == SHOAL_OK && parts->done && part < parts->parts; part++)
+        parts->done(parts->context, job->merged, part);
+    return status;
+}
+
+bool engine_slice_held(const engine_slice *slice)
+{
+    return slice->held != NULL;
+}
+
+int engine_slice_leap(shoal_round **next, int64_t *rounds, engine_mapper *mapper, engine_slice *slice, int64_t most)
+{
+    mapping job = {.mapper = mapper,
+                   .slice = slice,
+                   .first_row = slice->first_grain * mapper->shape->rows_per_grain,
+                   .rows = engine_rows_of(mapper->shape, slice->first_grain, slice->grains)};
+    *next = NULL;
+    *rounds = 0;
+    if (!mapper->algorithm->leap || slice->grains != mapper->shape->grains || !hold(&job))
+        return SHOAL_OK;
+    int status = mapper->algorithm->leap(next, rounds, mapper->round, slice->held, most, &mapper->crew,
+                                         mapper->thread[0].counters);
+    if (status == SHOAL_OK && *rounds > 0)
+        slice->memo_round = -1;
+    if (status == SHOAL_OK || status == SHOAL_STOPPED)
+        return status;
+    shoal_round_free(next);
+    *rounds = 0;
+    if (status != SHOAL_ABSENT)
+        let_go(slice, mapper, status);
+    return SHOAL_OK;
+}
+
+/* ---- grain by grain ---------------------------------------------------------------------------------------------- */
+
 int engine_slice_map(shoal_partial **out, engine_mapper *mapper, engine_slice *slice)
 {
     return engine_slice_map_parts(out, mapper, slice, &(engine_parts){.parts = 1});
@@ -567,7 +720,14 @@ int engine_slice_map_parts(shoal_partial **out, engine_mapper *mapper, engine_sl
                    .slice = slice,
                    .first_row = slice->first_grain * mapper->shape->rows_per_grain,
                    .rows = engine_rows_of(mapper->shape, slice->first_grain, slice->grains)};
-    int status = make_memo(&job, layout);
+    int status = map_held(&job, layout, parts);
+    if (status != SHOAL_ABSENT) {
+        *out = status == SHOAL_OK ? job.merged : *out;
+        return status;
+    }
+    status = make_ready(mapper, mapper->round);
+    if (status == SHOAL_OK)
+        status = make_memo(&job, layout);
     if (status < 0)
         return status;
     job.carried = can_carry(slice, mapper, layout);

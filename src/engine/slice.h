@@ -52,6 +52,12 @@ void engine_mapper_blobs(engine_mapper *mapper, const shoal_blobs *from, const s
 /* Where the rows of partials go that `into` names, as shoal_run_options.into has it; NULL, the default, for nowhere. */
 void engine_mapper_into(engine_mapper *mapper, const shoal_row_memory *into);
 
+/* The device that learners may attach slices to, and that must last as long as the mapper; NULL, the default, for none.
+ */
+void engine_mapper_device(engine_mapper *mapper, struct kernel_device *device);
+/* Why a slice is no longer mapped on the device; "" while none was lost. */
+const char *engine_mapper_lost(const engine_mapper *mapper);
+
 /* Readies the mapper for the round, which must last until the next one begins. */
 int engine_mapper_begin(engine_mapper *mapper, const shoal_round *round);
 /* Adds what maps counted since the last call to counter[SHOAL_COUNTERS]. */
@@ -88,6 +94,12 @@ typedef struct engine_parts {
 int engine_slice_map_parts(shoal_partial **out, engine_mapper *mapper, engine_slice *slice, const engine_parts *parts);
 /* The grains of part `part` of a slice: how many come before it; part == parts gives all. */
 int64_t engine_part_begin(int64_t grains, int64_t parts, int64_t part);
+
+/* Does several rounds at once where the slice has all rows and the learner can: *next is the round after *rounds of
+ * them, not numbered; NULL, and 0 rounds, where it can't. */
+int engine_slice_leap(shoal_round **next, int64_t *rounds, engine_mapper *mapper, engine_slice *slice, int64_t most);
+/* Whether rows of the slice lie on the device. */
+bool engine_slice_held(const engine_slice *slice);
 
 /* The rows that `grains` grains from `first_grain` have. */
 int64_t engine_rows_of(const shoal_shape *shape, int64_t first_grain, int64_t grains);

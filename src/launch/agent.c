@@ -51,7 +51,7 @@ typedef struct agent {
     char folder[128], socket[160], store_url[176], data_url[200];
     pipe_hub *hub;
     launch_order order; /* the parts that workers here need */
-    char id[128], spec[80], kernel[32], task_key[80];
+    char id[128], spec[80], kernel[32], device[32], task_key[80];
     int64_t first_slot;
     bool has_data, failed;
     launch_crew *crew;
@@ -196,6 +196,7 @@ static int start_crew(agent *self, const json_t *note)
     copy_text(self->id, sizeof self->id, note, "job");
     copy_text(self->spec, sizeof self->spec, note, "spec");
     copy_text(self->kernel, sizeof self->kernel, note, "kernel");
+    copy_text(self->device, sizeof self->device, note, "device");
     self->wanted = count_of(note);
     self->first_slot = agent_note_count(note, "first");
     self->has_data = json_is_true(json_object_get(note, "data"));
@@ -203,6 +204,7 @@ static int start_crew(agent *self, const json_t *note)
                                  .id = self->id,
                                  .spec = self->spec,
                                  .kernel = self->kernel,
+                                 .device = self->device,
                                  .task_key = options.task_key,
                                  .helpers = agent_note_count(note, "helpers"),
                                  .led = json_is_true(json_object_get(note, "led"))};

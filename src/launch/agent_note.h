@@ -1,7 +1,7 @@
 /* What the agent and whoever started it tell each other beside the store's traffic: objects of JSON, one per note, each
  * with what it says.
  *
- *     near   start     job, spec, key, kernel, threads, memory, helpers, led, first, count, data
+ *     near   start     job, spec, key, kernel, device, threads, memory, helpers, led, first, count, data
  *                                                                                   begin with N workers
  *            scale     count                                                        from now on N
  *            progress                                                               the job moves on

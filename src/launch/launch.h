@@ -37,6 +37,7 @@ typedef struct launch_order {
     const char *id, *spec; /* the job, and the SHA-256 of its spec in hex: they run only that */
     const char *task_key;  /* that of a client with tasks, in hex, which no command line may show; NULL: it is a job */
     const char *kernel;    /* "auto", say */
+    const char *device;    /* the same; NULL: auto */
     int64_t threads;       /* of each worker; 0: its machine's cores divided among that machine's workers */
     int64_t memory;        /* bytes of each worker; 0: its part of three quarters of its machine's */
     int64_t begin;         /* so many are started at first, the others by launch_scale; 0: all */

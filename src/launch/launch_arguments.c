@@ -1,5 +1,6 @@
 /* A worker's command line, composed in this one place.  See launch_internal.h. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "launch/launch_internal.h"
@@ -38,6 +39,8 @@ void launch_arguments_of(launch_arguments *out, const launch_order *order, const
     if (worker->memory > 0)
         add_argument(out, "--memory", as_text(out, "%llu", (unsigned long long)worker->memory));
     add_argument(out, "--kernel", order->kernel);
+    if (order->device && *order->device && strcmp(order->device, "auto") != 0)
+        add_argument(out, "--device", order->device);
     if (worker->near)
         add_argument(out, "--data-root", "/");
     if (worker->data_url)

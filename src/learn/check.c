@@ -14,6 +14,10 @@ int learn_algorithm_check(const shoal_algorithm *algorithm)
     if (!algorithm->name || !algorithm->start || !algorithm->check || !algorithm->map || !algorithm->update)
         return shoal_fail(SHOAL_INVALID, "the learner '%s' lacks one of name, start, check, map and update",
                           algorithm->name ? algorithm->name : "");
+    if (!algorithm->attach != !algorithm->map_many || !algorithm->detach != !algorithm->map_many ||
+        (algorithm->leap && !algorithm->attach))
+        return shoal_fail(SHOAL_INVALID, "the learner '%s' has some of attach, detach and map_many, and lacks others",
+                          algorithm->name);
     return SHOAL_OK;
 }
 

@@ -62,12 +62,24 @@ static void warn_spared(const shoal_outcome *outcome)
     run_warn(outcome, line);
 }
 
+/* A run that had to do without the device says why, and is as right. */
+static void warn_device(const shoal_outcome *outcome)
+{
+    char line[400];
+    if (!*outcome->report.device_lost || !run_is_first())
+        return;
+    snprintf(line, sizeof line, "went on on the CPU: %s", outcome->report.device_lost);
+    run_warn(outcome, line);
+}
+
 int run_here(shoal_outcome *outcome)
 {
     const shoal_request *request = outcome->request;
     int status = name_checkpoint(outcome);
     shoal_run_options options = {.threads = (int)request->place.threads,
                                  .kernel = request->place.kernel,
+                                 .device = request->place.device,
+                                 .every_round = request->trace.trace || request->trace.tensorboard,
                                  .rows_per_grain = request->place.rows_per_grain,
                                  .memory = request->reading.memory,
                                  .code = outcome->function ? outcome->function->code.folder : NULL,
@@ -104,6 +116,8 @@ int run_here(shoal_outcome *outcome)
     warn_idle(outcome);
     if (status == SHOAL_OK)
         warn_spared(outcome);
+    if (status == SHOAL_OK)
+        warn_device(outcome);
     if (status == SHOAL_OK && outcome->report.ranks == 1 && outcome->report.resumed == 0)
         run_predicted_note(outcome);
     return run_ranks_settled(status);

@@ -20,6 +20,7 @@
 typedef struct run_place {
     int64_t threads;
     const char *kernel;
+    const char *device;
     int64_t rows_per_grain;
 } run_place;
 

@@ -55,6 +55,10 @@ static const shoal_option place_rows[] = {
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(run_place, kernel), "NAME",
      .help = "processor instructions to use: auto, portable, avx2, avx512 or vnni; never changes the result",
      .fallback = "auto"},
+    {"device", 0, SHOAL_OPTION_TEXT, offsetof(run_place, device), "NAME",
+     .help = "what to compute on: cpu; cuda or cuda:N, a GPU; auto: the first GPU there is, for kmeans with data that "
+             "pay for it, otherwise the CPU; never changes the result",
+     .fallback = "auto"},
     {"grain", 0, SHOAL_OPTION_COUNT, offsetof(run_place, rows_per_grain), "ROWS",
      .help = "rows in one unit of work; may change the last bits of models trained by gradients, and of nothing else",
      .least = 1, .default_text = "chosen from the data"},

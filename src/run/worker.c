@@ -62,6 +62,8 @@ static const shoal_option work_rows[] = {
              "exits with 0"},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, kernel), "NAME",
      .help = "instructions to compute with: auto, portable, avx2, avx512 or vnni", .fallback = "auto"},
+    {"device", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, device), "NAME",
+     .help = "what to compute on: auto, cpu, cuda or cuda:N", .fallback = "auto"},
     {"allow-code", 0, SHOAL_OPTION_TEXT, offsetof(run_worker_options, allow_code), "SHA256,...",
      .help = "serve jobs that bring code if everything they bring has one of these hashes, which shoal job show prints "
              "(default: none)"},
@@ -183,6 +185,7 @@ static int make_options(shoal_worker_options *out, const run_worker_options *wor
     out->memory = work->memory > 0 ? work->memory : base_memory_share(1);
     base_memory_hold(out->memory + out->memory / 4); /* jobs need little beyond their plan, unless they are an attack */
     out->kernel = work->kernel;
+    out->device = work->device;
     out->cache = texts->cache && strcmp(texts->cache, "none") != 0 ? texts->cache : NULL;
     out->cache_bytes = work->cache_bytes;
     out->data_root = texts->roots;

@@ -10,7 +10,7 @@
 #include "jobs.h"
 
 typedef struct run_worker_options {
-    const char *job, *roles, *cache, *data_url, *notice, *spec, *id, *kernel, *allow_code, *task_key;
+    const char *job, *roles, *cache, *data_url, *notice, *spec, *id, *kernel, *device, *allow_code, *task_key;
     shoal_texts data_roots;
     int64_t slots, memory, cache_bytes, parent;
     double idle, patience;

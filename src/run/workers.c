@@ -116,6 +116,7 @@ static int start_workers(following *self)
                                 .id = self->id,
                                 .spec = away->spec,
                                 .kernel = self->request->place.kernel,
+                                .device = self->request->place.device,
                                 .threads = self->request->place.threads,
                                 .memory = self->options->worker_memory,
                                 .begin = run_hold_begin(self->hold),

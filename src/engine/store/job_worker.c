@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/world.h"
+#include "engine/engine_internal.h"
 #include "engine/store/job_run.h"
 #include "engine/store/job_setup.h"
 #include "engine/tasks/task_serve.h"
@@ -258,6 +259,17 @@ static int plan_memory(job_run *run, const shoal_round *round)
     return status;
 }
 
+/* A worker serves jobs of any learner; those that have no use for a device do without. */
+static int choose_device(job_run *run)
+{
+    kernel_device *device = NULL;
+    if (!run->algorithm->map_many)
+        return SHOAL_OK;
+    int status = engine_choose_device(&device, run->algorithm, &run->spec->shape, run->worker->options.device);
+    engine_mapper_device(run->mapper, device);
+    return status;
+}
+
 static int join(job_run *run)
 {
     const shoal_worker_options *options = &run->worker->options;
@@ -285,6 +297,8 @@ static int join(job_run *run)
     if (status < 0 || run->model->state != SHOAL_JOB_RUNNING)
         return status;
     engine_mapper_watch(run->mapper, &run->worker->leave);
+    if ((status = choose_device(run)) < 0)
+        return status;
     engine_mapper_bring(run->mapper, run->code.folder);
     engine_mapper_blobs(run->mapper, engine_blobs_table(run->blobs.from), engine_blobs_table(run->blobs.to));
     fill_record(&run->record, run->worker);

@@ -366,6 +366,7 @@ const kmeans_phase kmeans_tally = {.name = "run",
                                    .prepare = kmeans_prepare_centres,
                                    .scratch_bytes = kmeans_scratch_assign,
                                    .map = kmeans_map_lloyd,
+                                   .map_many = kmeans_map_many_lloyd,
                                    .update = update_tally};
 
 /* ---- the end of one, and of all ---------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "learn/kmeans/batch.h"
 #include "learn/kmeans/choose.h"
+#include "learn/kmeans/device.h"
 
 /* greedy k-means++ is one round a centre; above this many k-means|| is quicker and as good. */
 enum { GREEDY_MOST = 50 };
@@ -336,6 +337,10 @@ const shoal_algorithm shoal_kmeans = {
     .map = map_kmeans,
     .update = update_kmeans,
     .cost = kmeans_cost,
+    .attach = kmeans_attach,
+    .detach = kmeans_detach,
+    .map_many = kmeans_map_many,
+    .leap = kmeans_leap,
 };
 
 const shoal_algorithm shoal_kmeans_predict = {
@@ -355,4 +360,7 @@ const shoal_algorithm shoal_kmeans_predict = {
     .map = map_kmeans,
     .update = update_kmeans,
     .cost = kmeans_cost_predict,
+    .attach = kmeans_attach,
+    .detach = kmeans_detach,
+    .map_many = kmeans_map_many,
 };

@@ -136,6 +136,7 @@ bool kmeans_model_is_whole(const shoal_round *round);
 /* ---- phases ------------------------------------------------------------------------------------------------------ */
 
 struct kmeans_prepared;
+struct kmeans_held;
 
 typedef struct kmeans_phase {
     const char *name; /* as reported: "scan", "seed", "run" */
@@ -152,6 +153,9 @@ typedef struct kmeans_phase {
                const shoal_grain *grain, const shoal_scratch *scratch);
     int (*update)(shoal_round **next, shoal_result **result, const shoal_round *round, shoal_partial *merged,
                   const shoal_shape *shape, const shoal_crew *crew, bool stop);
+    /* Optional.  All rows that a device holds (device.h). */
+    int (*map_many)(shoal_partial *partial, const shoal_round *round, struct kmeans_held *held, const shoal_crew *crew,
+                    int64_t *counters);
 } kmeans_phase;
 
 extern const kmeans_phase kmeans_range, kmeans_spread, kmeans_weigh, kmeans_fetch, kmeans_judge, kmeans_sample,
@@ -441,6 +445,8 @@ kmeans_phase_id kmeans_phase_after_lloyd(const kmeans_model *model);
 void kmeans_describe_lloyd(shoal_round *round, const shoal_shape *shape);
 int kmeans_map_lloyd(shoal_partial *partial, const shoal_round *round, const kmeans_prepared *prepared,
                      const shoal_grain *grain, const shoal_scratch *scratch);
+int kmeans_map_many_lloyd(shoal_partial *partial, const shoal_round *round, struct kmeans_held *held,
+                          const shoal_crew *crew, int64_t *counters);
 /* Weighted sums of squared distances: of the clusters' means from the mean of all rows, and of their centres from their
  * means. */
 int kmeans_tally_sums(double *between, double *away, const shoal_round *round, shoal_partial *merged);

@@ -5,7 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "learn/kmeans/choose.h"
+#include "learn/kmeans/device.h"
 
 /* Behind these are the distances that are asked for, those of all centres last; or, while K is one of several, the
  * labels of the sample. */
@@ -98,13 +100,13 @@ static int label_by_bounds(int32_t *label, double *distance, const kmeans_rows *
     return SHOAL_OK;
 }
 
-static void label_sample(shoal_partial *partial, const kmeans_model *model, const shoal_grain *grain,
+static void label_sample(shoal_partial *partial, const kmeans_model *model, int64_t first_row, int64_t rows,
                          const int32_t *label)
 {
     int64_t *sample = shoal_partial_values(partial, LABEL_SAMPLE);
-    for (int64_t at = kmeans_sample_from(model, grain->first_row); at < model->sample; at++) {
-        const int64_t i = kmeans_sample_row(model, at) - grain->first_row;
-        if (i >= grain->rows)
+    for (int64_t at = kmeans_sample_from(model, first_row); at < model->sample; at++) {
+        const int64_t i = kmeans_sample_row(model, at) - first_row;
+        if (i >= rows)
             return;
         if (i >= 0)
             sample[at] += label[i];
@@ -133,7 +135,7 @@ static int map_label(shoal_partial *partial, const shoal_round *round, const kme
     if (status < 0)
         return status;
     if (trial)
-        label_sample(partial, view.model, grain, label);
+        label_sample(partial, view.model, grain->first_row, grain->rows, label);
     int64_t *objective = shoal_partial_values(partial, LABEL_OBJECTIVE),
             *sizes = shoal_partial_values(partial, LABEL_SIZES);
     double inverse = prepared->objective_inverse, most = 0;
@@ -150,6 +152,45 @@ static int map_label(shoal_partial *partial, const shoal_round *round, const kme
     }
     shoal_max_raise(shoal_partial_values(partial, LABEL_MOST), 0, most);
     return SHOAL_OK;
+}
+
+static int map_many_label(shoal_partial *partial, const shoal_round *round, kmeans_held *held, const shoal_crew *crew,
+                          int64_t *counters)
+{
+    const kmeans_view view = kmeans_view_of(round);
+    const kmeans_model *model = view.model;
+    const int nearest = cell_of_nearest(model);
+    const bool trial = kmeans_is_trial(model);
+    int64_t *objective = shoal_partial_values(partial, LABEL_OBJECTIVE);
+    int32_t *labels = NULL;
+    double *distances = nearest >= 0 ? shoal_partial_row(partial, nearest, held->first_row) : NULL;
+    kernel_device_ending ending = {.inverse = kmeans_objective_inverse(&view),
+                                   .same = kmeans_same_direction(model),
+                                   .bits = shoal_wide_bits(model->rows),
+                                   .sizes = shoal_partial_values(partial, LABEL_SIZES),
+                                   .label = trial ? NULL : shoal_partial_row(partial, LABEL_ROWS, held->first_row),
+                                   .distance = distances};
+    int status = trial ? base_alloc_unset(&labels, (size_t)held->count, sizeof *labels, "labels") : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = kmeans_device_assign(held, &view, crew, counters);
+    if (status < 0)
+        goto done;
+    if (trial)
+        ending.label = labels;
+    if ((status = held->device->ending(held->rows, &ending)) < 0) {
+        status = kmeans_device_fail(held, status);
+        goto done;
+    }
+    if (trial)
+        label_sample(partial, model, held->first_row, held->count, labels);
+    for (int digit = 0; digit < 2; digit++)
+        objective[digit] = base_add_wrapping(objective[digit], ending.objective[digit]);
+    shoal_max_raise(shoal_partial_values(partial, LABEL_MOST), 0, ending.most);
+    for (int64_t i = 0; distances && i < held->count; i++)
+        distances[i] = told_distance(model, distances[i]);
+done:
+    base_free(&labels);
+    return status;
 }
 
 static size_t scratch_label(const shoal_round *round, const kmeans_prepared *prepared, const shoal_shape *shape)
@@ -327,4 +368,5 @@ const kmeans_phase kmeans_label = {.name = "run",
                                    .prepare = prepare_label,
                                    .scratch_bytes = scratch_label,
                                    .map = map_label,
-                                   .update = update_label};
+                                   .update = update_label,
+                                   .map_many = map_many_label};

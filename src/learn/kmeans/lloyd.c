@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "learn/kmeans/batch.h"
+#include "learn/kmeans/device.h"
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
@@ -155,6 +156,18 @@ int kmeans_map_lloyd(shoal_partial *partial, const shoal_round *round, const kme
     adding job = {kmeans_sums_of(partial, view.model), &rows};
     return kmeans_assign(&rows, &prepared->pack, view.centres, grain->carried, add_changed, &job, memory,
                          scratch->counters);
+}
+
+int kmeans_map_many_lloyd(shoal_partial *partial, const shoal_round *round, kmeans_held *held, const shoal_crew *crew,
+                          int64_t *counters)
+{
+    const kmeans_view view = kmeans_view_of(round);
+    const kmeans_sums sums = kmeans_sums_of(partial, view.model);
+    int status = kmeans_device_assign(held, &view, crew, counters);
+    if (status < 0)
+        return status;
+    status = held->device->sums(held->rows, &(kernel_device_sums){sums.values, sums.rows, sums.weight, sums.wide});
+    return status < 0 ? kmeans_device_fail(held, status) : SHOAL_OK;
 }
 
 /* ---- Lloyd: update ----------------------------------------------------------------------------------------------- */
@@ -453,7 +466,8 @@ const kmeans_phase kmeans_lloyd = {.name = "run",
                                    .prepare = kmeans_prepare_centres,
                                    .scratch_bytes = kmeans_scratch_assign,
                                    .map = kmeans_map_lloyd,
-                                   .update = update_lloyd};
+                                   .update = update_lloyd,
+                                   .map_many = kmeans_map_many_lloyd};
 
 int kmeans_begin_lloyd(shoal_round **next, const shoal_round *from, const shoal_shape *shape)
 {
