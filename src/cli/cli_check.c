@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/memory.h"
+#include "kernel/device/kernel_device.h"
 #include "kernel/kernel.h"
 #include "run/hosts.h"
 #include "store_verb.h"
@@ -158,14 +159,27 @@ static int print_check_json(const run_hosts *check, const run_store_seen *store,
 
 /* ---- the verb ---------------------------------------------------------------------------------------------------- */
 
+/* What workers here would use, or why they would not use what the driver tells of. */
+static void tell_device(far_facts *facts)
+{
+    kernel_device *device = NULL;
+    size_t length = strlen(facts->gpu);
+    if (kernel_device_choose(&device, "cuda") == SHOAL_OK)
+        snprintf(facts->gpu, sizeof facts->gpu, "%s: %s", device->name, device->about);
+    else if (length > 0)
+        snprintf(facts->gpu + length, sizeof facts->gpu - length, " (not used: %s)", shoal_error());
+}
+
 /* Only this program knows the kernel set that it would choose on this machine. */
 static int fill_local(run_hosts *check)
 {
     const kernel_set *set = NULL;
     int status = kernel_choose(&set, "auto");
     for (int i = 0; i < check->count && status == SHOAL_OK; i++)
-        if (strcmp(check->rows[i].launcher, "local") == 0)
+        if (strcmp(check->rows[i].launcher, "local") == 0) {
             snprintf(check->rows[i].facts.kernel, sizeof check->rows[i].facts.kernel, "%s", set->name);
+            tell_device(&check->rows[i].facts);
+        }
     return status;
 }
 

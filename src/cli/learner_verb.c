@@ -1,9 +1,12 @@
 /* The verb of every learner, made from its face: `shoal kmeans`, `shoal logistic`, ... */
 #include "cli.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernel/device/kernel_device.h"
+#include "kernel/kernel.h"
 #include "run/ranks.h"
 #include "run/run.h"
 
@@ -67,6 +70,22 @@ static int describe_run(const shoal_request *request)
     return status;
 }
 
+/* What --kernel and --device choose among. */
+static int list_kernels(void)
+{
+    const kernel_set *sets[8];
+    kernel_device *device = NULL;
+    int count = kernel_list(sets);
+    for (int i = 0; i < count; i++)
+        printf("--kernel %-9s  %s\n", sets[i]->name, i + 1 == count ? "what auto chooses" : "");
+    printf("--device %-9s  %s\n", "cpu", "the kernels above");
+    if (kernel_device_choose(&device, "cuda") == SHOAL_OK)
+        printf("--device %-9s  %s\n", device->name, device->about);
+    else
+        printf("--device %-9s  not here: %s\n", "cuda", shoal_error());
+    return SHOAL_OK;
+}
+
 static int run_learner(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
@@ -74,6 +93,8 @@ static int run_learner(void *from_main, const char *const *word, int words)
     const learn_face *face = settings->common.verb->face;
     shoal_outcome *outcome = NULL;
     cli_watch watch;
+    if (request->place.kernel && strcmp(request->place.kernel, "list") == 0)
+        return list_kernels();
     if (words == 0 && !settings->describe)
         return shoal_fail(SHOAL_USAGE, "%s needs DATA", face->algorithm->name);
     cli_watch_start(&watch, settings->print.quiet);

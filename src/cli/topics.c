@@ -133,6 +133,7 @@ const cli_note cli_variables[] = {
     {"SHOAL_STORE", "The store of jobs if --store is not given."},
     {"SHOAL_SSH", "The command that --workers ssh: runs if --ssh is not given (default: ssh)."},
     {"SHOAL_MPI_PLUGIN", "The libshoal-mpi.so to load (default: the one for the MPI that started the program)."},
+    {"SHOAL_CUDA_PLUGIN", "The libshoal-cuda.so to load for --device cuda (default: the one beside the program)."},
     {"SHOAL_PORTABLE",
      "A folder with builds of this program to copy to other machines, or none to copy the running program."},
     {"SHOAL_HDF5_LIBRARY", "The libhdf5 that reads HDF5 files (default: the one that is installed)."},

@@ -68,7 +68,7 @@ void far_host_free(far_host **host);
 /* What is known of a machine; texts are "" and numbers 0 before it has answered. */
 typedef struct far_facts {
     bool reached, probed; /* it has told what follows; what comes last */
-    char host[64], version[24], kernel[16], gpu[96], system[64], folder[256];
+    char host[64], version[24], kernel[16], gpu[256], system[64], folder[256];
     int64_t cores, memory;
     bool cached;               /* the program was there before */
     double round_trip;         /* seconds, of a request of the store */

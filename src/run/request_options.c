@@ -53,7 +53,8 @@ static const shoal_option place_rows[] = {
      .help = "number of threads; never changes the result", .least = 1, .most = SHOAL_THREADS_MOST,
      .default_text = "all cores this process may use"},
     {"kernel", 0, SHOAL_OPTION_TEXT, offsetof(run_place, kernel), "NAME",
-     .help = "processor instructions to use: auto, portable, avx2, avx512 or vnni; never changes the result",
+     .help = "processor instructions to use: auto, portable, avx2, avx512 or vnni; list: only print what is here, "
+             "devices too; never changes the result",
      .fallback = "auto"},
     {"device", 0, SHOAL_OPTION_TEXT, offsetof(run_place, device), "NAME",
      .help = "what to compute on: cpu; cuda or cuda:N, a GPU; auto: the first GPU there is, for kmeans with data that "
