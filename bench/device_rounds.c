@@ -137,7 +137,9 @@ int main(int argc, char **argv)
     const kernel_device_units units = {.origin = origin,
                                        .inverse = inverse,
                                        .prescale = 1,
-                                       .scale = bytes ? 0x1p-7 : like.blobs ? 0x1p-3 : 2,
+                                       .scale = bytes        ? 0x1p-7
+                                                : like.blobs ? 0x1p-3
+                                                             : 2,
                                        .weight_scale = 1,
                                        .weight_inverse = 1,
                                        .most = 0x1p62 / (double)rows,

@@ -38,10 +38,10 @@ typedef struct shoal_report {
     int phases;
     shoal_phase phase[SHOAL_PHASES_MOST]; /* "load" first */
     int64_t counter[SHOAL_COUNTERS];
-    bool stopped;   /* stopped on request before the end */
+    bool stopped;          /* stopped on request before the end */
     const char *device;    /* what the rows of this process lay on at the end, "cuda:0"; NULL: nothing but the CPU */
     char device_lost[256]; /* why they did not, or no longer; "" where nothing went wrong */
-    int64_t spared; /* bytes of the memo of this process's rows, if there was no memory for them; 0: there was */
+    int64_t spared;        /* bytes of the memo of this process's rows, if there was no memory for them; 0: there was */
     /* Seconds of this rank, over all rounds: in maps, in merging with other ranks (including waiting for slower ones),
      * of that waiting for rows on their way to rank 0, and in updates. */
     double map_seconds, reduce_seconds, row_seconds, update_seconds;

@@ -84,9 +84,10 @@ typedef struct shoal_layout {
     int cells;
     shoal_cell cell[SHOAL_CELLS_MOST];
     /* The memo: scratch an engine keeps with the rows from round to round.  It may vanish at any moment and must
-     * only save time.  It belongs to the process and the kernel set, or device, that wrote it: an engine that changes either
-     * drops it.  When it is still that of round `carry_from`, grain->carried is true, and then carried cells start
-     * from that round's sums instead of zero; it is so for all grains that share those sums, or for none. */
+     * only save time.  It belongs to the process and the kernel set, or device, that wrote it: an engine that changes
+     * one of them drops it.  When it is still that of round `carry_from`, grain->carried is true, and then carried
+     * cells start from that round's sums instead of zero; it is so for all grains that share those sums, or for none.
+     */
     size_t memo_row_bytes;
     int64_t carry_from; /* round whose memo this round can use; -1 for none */
     bool writes_memo;   /* map changes the memo in place: once a grain was mapped its old memo is gone, so mapping the
@@ -410,14 +411,14 @@ typedef struct shoal_algorithm {
      * would be mapped there) and SHOAL_MEMORY are no failures: the slice is mapped grain by grain.
      * map_many adds all grains of the slice to a partial that is neutral; whatever it keeps from round to round, it
      * gives whole sums, never the change.  It asks crew->asked now and then.  SHOAL_ABSENT: not this round.  Any other
-     * failure but SHOAL_STOPPED voids what is held: it is detached, and the whole slice is mapped by `map`, not carried.
-     * Neither is called for batches and parts.  The bits are those of `map`. */
+     * failure but SHOAL_STOPPED voids what is held: it is detached, and the whole slice is mapped by `map`, not
+     * carried.  Neither is called for batches and parts.  The bits are those of `map`. */
     int (*attach)(void **held, const shoal_round *round, const shoal_slice_rows *rows, const shoal_crew *crew);
     void (*detach)(void **held); /* accepts a NULL inside */
     int (*map_many)(shoal_partial *partial, const shoal_round *round, void *held, const shoal_crew *crew,
                     int64_t *counters);
-    /* Optional.  Where one slice has all rows: *next is the round, not numbered yet, that comes after *rounds of maps and
-     * updates from `round` on, at most `most`, all at once; with the same bits in whatever decides the result.
+    /* Optional.  Where one slice has all rows: *next is the round, not numbered yet, that comes after *rounds of maps
+     * and updates from `round` on, at most `most`, all at once; with the same bits in whatever decides the result.
      * *rounds is 0, and *next NULL, where it does none.  Fails as map_many does. */
     int (*leap)(shoal_round **next, int64_t *rounds, const shoal_round *round, void *held, int64_t most,
                 const shoal_crew *crew, int64_t *counters);

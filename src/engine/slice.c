@@ -91,8 +91,7 @@ int engine_mapper_new(engine_mapper **out, const shoal_algorithm *algorithm, con
     mapper->shape = shape;
     mapper->kernel = kernel;
     mapper->memo_most = -1;
-    mapper->crew = (shoal_crew){
-        .each = each_mapper, .threads = threads, .kernel = kernel->name, .asked = asked_mapper};
+    mapper->crew = (shoal_crew){.each = each_mapper, .threads = threads, .kernel = kernel->name, .asked = asked_mapper};
     status = base_alloc(&mapper->thread, (size_t)threads, sizeof *mapper->thread, "threads");
     if (status == SHOAL_OK)
         status = base_alloc(&mapper->mapped, (size_t)threads, sizeof *mapper->mapped, "threads");
@@ -657,8 +656,8 @@ static int map_held(mapping *job, const shoal_layout *layout, const engine_parts
     if (status < 0)
         return status;
     learn_partial_clear(job->merged, false);
-    status = mapper->algorithm->map_many(job->merged, mapper->round, slice->held, &mapper->crew,
-                                         mapper->thread[0].counters);
+    status =
+        mapper->algorithm->map_many(job->merged, mapper->round, slice->held, &mapper->crew, mapper->thread[0].counters);
     if (status != SHOAL_ABSENT && layout->writes_memo)
         slice->memo_round = -1;
     if (status == SHOAL_OK)

@@ -260,12 +260,12 @@ static int send_to_agent(far_host *self, json_t *note)
 static int tell_start(far_host *self, int64_t count)
 {
     const launch_order *order = self->order;
-    return send_to_agent(self, json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:b,s:I,s:I,s:b}", "says", "start", "job",
-                                         order->id, "spec", order->spec, "key", order->task_key ? order->task_key : "",
-                                         "kernel", order->kernel, "device", order->device ? order->device : "auto",
-                                         "threads", (json_int_t)order->threads, "memory",
-                                         (json_int_t)order->memory, "helpers", (json_int_t)order->helpers, "led",
-                                         order->led, "first", (json_int_t)self->options.first_slot, "count",
+    return send_to_agent(self, json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:b,s:I,s:I,s:b}", "says", "start",
+                                         "job", order->id, "spec", order->spec, "key",
+                                         order->task_key ? order->task_key : "", "kernel", order->kernel, "device",
+                                         order->device ? order->device : "auto", "threads", (json_int_t)order->threads,
+                                         "memory", (json_int_t)order->memory, "helpers", (json_int_t)order->helpers,
+                                         "led", order->led, "first", (json_int_t)self->options.first_slot, "count",
                                          (json_int_t)count, "data", order->data != NULL));
 }
 

@@ -1,6 +1,6 @@
 /* A table of a device against the definition, computed here for every pair: labels, sums, the end, and rounds on end.
  *
- *     test_device [NAME] [--quick]       "cuda:0", say; without a name, a table that computes on the CPU (fake_device.h)
+ *     test_device [NAME] [--quick]      NAME: "cuda:0", say; none: a table that computes on the CPU (fake_device.h)
  *
  * Rows are hostile: ties and copies, far from the origin, subnormal, one cluster, all of them ambiguous in fp16. */
 #include <math.h>
@@ -307,7 +307,9 @@ static void run_trial(kernel_device *device, trial t)
     static const struct {
         kernel_device_way way;
         const char *name;
-    } ways[] = {{KERNEL_DEVICE_BEST, "best"}, {KERNEL_DEVICE_OLD, "old"}, {KERNEL_DEVICE_PLAIN, "plain"},
+    } ways[] = {{KERNEL_DEVICE_BEST, "best"},
+                {KERNEL_DEVICE_OLD, "old"},
+                {KERNEL_DEVICE_PLAIN, "plain"},
                 {KERNEL_DEVICE_BEST, "best, with labels"}};
     made m = {.t = t};
     kernel_device_rows *held = NULL;
@@ -358,7 +360,7 @@ int main(int argc, char **argv)
     static fake_device fake;
     kernel_device *device = fake_device_init(&fake);
     const bool real = argc > 1 && argv[1][0] != '-', quick = !real || strcmp(argv[argc - 1], "--quick") == 0;
-    static const int64_t sizes[][3] = {{1, 1, 1},        {70, 3, 5},        {1000, 20, 17},   {3000, 128, 300},
+    static const int64_t sizes[][3] = {{1, 1, 1},         {70, 3, 5},        {1000, 20, 17},  {3000, 128, 300},
                                        {2500, 130, 1030}, {1300, 1000, 260}, {4000, 64, 2500}};
     if (kernel_choose(&cpu, NULL) < 0 || (real && kernel_device_choose(&device, argv[1]) < 0)) {
         printf("%s\n", shoal_error());
@@ -370,8 +372,13 @@ int main(int argc, char **argv)
         for (int kind = 0; kind < KINDS; kind++)
             for (int form = 0; form < 3; form++)
                 for (int more = 0; more < 3; more++) {
-                    trial t = {.kind = (enum kind)kind, .form = (kernel_device_form)form, .weighted = more == 1,
-                               .unit = more == 2, .rows = sizes[s][0], .columns = sizes[s][1], .k = sizes[s][2]};
+                    trial t = {.kind = (enum kind)kind,
+                               .form = (kernel_device_form)form,
+                               .weighted = more == 1,
+                               .unit = more == 2,
+                               .rows = sizes[s][0],
+                               .columns = sizes[s][1],
+                               .k = sizes[s][2]};
                     if ((t.unit && form != KERNEL_DEVICE_FLOAT64) || (s > 3 && more != kind % 3))
                         continue;
                     if (form == KERNEL_DEVICE_UINT8 && kind != UNIFORM && kind != GRID && kind != MIXED)

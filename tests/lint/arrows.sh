@@ -6,7 +6,7 @@
 #   base, store ◄ launch;  plan sees base, data and the contracts, but plan/measure, which runs what it measures, sees
 #   all that run does;  learn, engine, launch, plan ◄ run ◄ plan/measure, sweep ◄ cli;  cli sees neither engine nor
 #   launch;
-#   mpi sees shoal/ranks.h alone;  nothing sees cli.
+#   mpi sees shoal/ranks.h alone, cuda kernel/device/kernel_device.h;  nothing sees cli.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.."
 declare -A sources=([base]="" [data]="base" [plot]="base data" [kernel]="base" [store]="base"
     [control]="base plot" [learn]="base data kernel"
     [engine]="base data kernel" [launch]="base store control" [plan]="base data plot"
-    [portable]="data store launch" [mpi]=""
+    [portable]="data store launch" [mpi]="" [cuda]=""
     [run]="base data kernel plot store control learn engine launch plan"
     [measure]="base data kernel store learn engine plan run" [sweep]="base learn plot store control run"
     [cli]="base data kernel store control learn plan run measure sweep")
@@ -28,7 +28,7 @@ declare -A headers=([base]="error option version" [data]="error option data" [pl
     [run]="error option data store learn exec module engine job ranks plan run model version task"
     [measure]="error option data store learn engine job plan run kmeans"
     [sweep]="error option store learn run task"
-    [portable]="error" [mpi]="error ranks"
+    [portable]="error" [mpi]="error ranks" [cuda]=""
     [cli]="error option version data store learn kmeans exec module logistic autoencoder engine job ranks plan run \
         model shoal task")
 # Of learn an engine sees the contract, how partials are merged, whose memory rounds get, which rows a batch has, how

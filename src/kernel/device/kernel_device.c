@@ -61,10 +61,10 @@ static int load_plugin(void)
     if (entry)
         return SHOAL_OK;
     if (!find_plugin())
-        return named && *named ? shoal_fail_errno(SHOAL_ABSENT, errno, "%s: the CUDA plug-in can't be loaded", named)
-                               : shoal_fail(SHOAL_ABSENT,
-                                            PLUGIN " is not here: install it, build shoal where nvcc is, or name the "
-                                                   "file in SHOAL_CUDA_PLUGIN");
+        return named && *named
+                   ? shoal_fail_errno(SHOAL_ABSENT, errno, "%s: the CUDA plug-in can't be loaded", named)
+                   : shoal_fail(SHOAL_ABSENT, PLUGIN " is not here: install it, build shoal where nvcc is, or name the "
+                                                     "file in SHOAL_CUDA_PLUGIN");
     void *handle = dlopen(where, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return shoal_fail(SHOAL_ABSENT, "%s: the CUDA plug-in can't be loaded: %s", where, dlerror());

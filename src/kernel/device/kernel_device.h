@@ -32,7 +32,11 @@ enum { KERNEL_DEVICE_VERSION = 1 };
 enum { KERNEL_DEVICE_LOST = -1, KERNEL_DEVICE_MEMORY = -2, KERNEL_DEVICE_STOPPED = -3, KERNEL_DEVICE_ABSENT = -4 };
 
 /* In what form a row's values are put; a learner converts other types, without rounding, to float64. */
-typedef enum kernel_device_form { KERNEL_DEVICE_UINT8, KERNEL_DEVICE_FLOAT32, KERNEL_DEVICE_FLOAT64 } kernel_device_form;
+typedef enum kernel_device_form {
+    KERNEL_DEVICE_UINT8,
+    KERNEL_DEVICE_FLOAT32,
+    KERNEL_DEVICE_FLOAT64
+} kernel_device_form;
 
 typedef struct kernel_device_shape {
     int64_t rows, columns;
@@ -64,13 +68,13 @@ typedef struct kernel_device_sums {
 
 /* What the last round of k-means asks of the rows. */
 typedef struct kernel_device_ending {
-    double inverse, same;  /* 1 / quantum of the objective, or 0; squared distances up to `same` count as 0 */
-    int bits;              /* of a digit of the objective */
-    int64_t objective[2];  /* out: its digits */
-    double most;           /* out: the greatest term */
-    int64_t *sizes;        /* k: rows of each cluster */
-    int32_t *label;        /* one a row */
-    double *distance;      /* one a row: squared, in units; or NULL */
+    double inverse, same; /* 1 / quantum of the objective, or 0; squared distances up to `same` count as 0 */
+    int bits;             /* of a digit of the objective */
+    int64_t objective[2]; /* out: its digits */
+    double most;          /* out: the greatest term */
+    int64_t *sizes;       /* k: rows of each cluster */
+    int32_t *label;       /* one a row */
+    double *distance;     /* one a row: squared, in units; or NULL */
 } kernel_device_ending;
 
 /* So many rounds of k-means on end: assign, sum, move.  It ends before a round's centres move where a cluster is

@@ -106,7 +106,8 @@ int kmeans_attach(void **out, const shoal_round *round, const shoal_slice_rows *
     const kmeans_model *model = round->model;
     const shoal_shape *shape = rows->shape;
     kmeans_held *held = NULL;
-    putting job = {.rows = rows, .unit = kmeans_is_cosine(model), .form = form_of(shape->type, kmeans_is_cosine(model))};
+    putting job = {
+        .rows = rows, .unit = kmeans_is_cosine(model), .form = form_of(shape->type, kmeans_is_cosine(model))};
     const kernel_device_shape there = {.rows = rows->rows,
                                        .columns = shape->columns,
                                        .form = job.form,
