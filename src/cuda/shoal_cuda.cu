@@ -119,8 +119,19 @@ struct kernel_device_rows {
     Room<u64> sums, wide_sums, digits;
     Room<int64_t> weight;
 
+    /* a round that follows another, ready to be launched as one; NULL: to be made */
+    cudaGraphExec_t round = nullptr;
+    double round_least;
+
+    void forget_round()
+    {
+        if (round)
+            cudaGraphExecDestroy(round);
+        round = nullptr;
+    }
     ~kernel_device_rows()
     {
+        forget_round();
         delete[] stage;
         if (stream)
             cudaStreamDestroy(stream);
@@ -313,6 +324,7 @@ static int measure_rows(kernel_device_rows *held, const kernel_device_units *uni
     held->labelled = false;
     held->summed = SUMS_VOID;
     held->k = 0;
+    held->forget_round();
     TRY(cudaMemcpyAsync(held->origin.at, units->origin, columns * 8, cudaMemcpyHostToDevice, held->stream));
     TRY(cudaMemcpyAsync(held->inverse.at, units->inverse, columns * 8, cudaMemcpyHostToDevice, held->stream));
     if (wide > 0) {
@@ -345,6 +357,7 @@ static int make_centres(Held *held, int64_t k)
     held->k = 0;
     held->labelled = false;
     held->summed = SUMS_VOID;
+    held->forget_round();
     TRY(held->centres.grow((size_t)k * columns));
     TRY(held->moved.grow((size_t)k));
     TRY(held->gained.grow((size_t)k));
@@ -696,6 +709,26 @@ static int queue_round(Held *held, const Means &means, double least, bool fresh_
     return 0;
 }
 
+/* Rounds that follow others are the same two dozen kernels with the same arguments, most of them short: as a graph they
+ * are launched in one go.  Where none can be made they are queued one by one. */
+static void make_round(Held *held, const Means &means, double least)
+{
+    cudaGraph_t graph = nullptr;
+    if (held->round && held->round_least == least)
+        return;
+    held->forget_round();
+    if (cudaStreamBeginCapture(held->stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
+        return;
+    const int status = queue_round(held, means, least, false, false);
+    if (cudaStreamEndCapture(held->stream, &graph) == cudaSuccess && status == 0 &&
+        cudaGraphInstantiate(&held->round, graph, 0) != cudaSuccess)
+        held->round = nullptr;
+    if (graph)
+        cudaGraphDestroy(graph);
+    held->round_least = least;
+    cudaGetLastError();
+}
+
 static int run_rounds(kernel_device_rows *held, kernel_device_rounds *inout)
 {
     cudaSetDevice(held->device->index);
@@ -718,8 +751,18 @@ static int run_rounds(kernel_device_rows *held, kernel_device_rounds *inout)
                          .columns = (int)held->shape.columns};
     held->labelled = false; /* until it is known that all went well */
     held->summed = SUMS_VOID;
-    for (int64_t r = 0; r < inout->most && status == 0; r++)
-        status = queue_round(held, means, inout->least, r == 0 && !labelled, r == 0 && !summed);
+    int64_t queued = 0;
+    if (!labelled || !summed) {
+        status = queue_round(held, means, inout->least, !labelled, !summed);
+        queued++;
+    }
+    if (status == 0 && inout->most - queued > 1)
+        make_round(held, means, inout->least);
+    for (; queued < inout->most && status == 0; queued++)
+        if (!held->round || held->round_least != inout->least)
+            status = queue_round(held, means, inout->least, false, false);
+        else
+            TRY(cudaGraphLaunch(held->round, held->stream));
     Progress progress = {};
     if (status == 0)
         status = fetch(held, &progress, held->progress.at, sizeof progress);

@@ -302,6 +302,17 @@ static int put_all(const made *m, kernel_device *device, kernel_device_rows *hel
     return 0;
 }
 
+/* Two centres, if there are two. */
+static void exchange(made *m)
+{
+    double *last = m->centres + (m->t.k - 1) * m->t.columns;
+    for (int64_t k = 0; k < m->t.columns; k++) {
+        const double value = m->centres[k];
+        m->centres[k] = last[k];
+        last[k] = value;
+    }
+}
+
 static void run_trial(kernel_device *device, trial t)
 {
     static const struct {
@@ -324,13 +335,12 @@ static void run_trial(kernel_device *device, trial t)
     for (size_t w = 0; status == 0 && w < sizeof ways / sizeof *ways; w++) {
         status = device->measure(held, &m.units); /* forgets the labels of the way before */
         if (status == 0 && w == 3) {              /* other centres first, so that labels change */
-            double first = m.centres[0];
-            m.centres[0] += 0.5 * (m.exact[t.columns] - first);
+            exchange(&m); /* unit vectors stay unit vectors */
             status = device->assign(held, m.centres, t.k, KERNEL_DEVICE_BEST);
             define_labels(&m);
             if (status == 0)
                 check_sums(&m, device, held);
-            m.centres[0] = first;
+            exchange(&m);
             define_labels(&m);
         }
         if (status == 0)
