@@ -125,11 +125,18 @@ struct Means {
     int k, columns;
 };
 
-/* An empty cluster ends it before anything moves. */
+/* An empty cluster ends it before anything moves.  Up to so many clusters every block that moves one looks itself. */
+enum { EMPTY_IN_MOVE = 4096 };
+
+__device__ __forceinline__ bool is_empty(const Means &m, int j)
+{
+    return m.weight ? m.weight[j] <= 0 : m.rows[j] <= 0;
+}
+
 __global__ void __launch_bounds__(1024) find_empty(Progress *progress, Means m)
 {
     for (int j = threadIdx.x; j < m.k; j += 1024)
-        if (m.weight ? m.weight[j] <= 0 : m.rows[j] <= 0)
+        if (is_empty(m, j))
             progress->halt = 1;
 }
 
@@ -140,9 +147,15 @@ __global__ void __launch_bounds__(128) move_centres(Progress *progress, Means m)
     __shared__ double gain[128], square[128], scratch[4];
     const int j = blockIdx.x;
     double gained = 0, moved = 0, norm = 0;
-    bool differs = false;
+    bool differs = false, empty = false;
     if (*(volatile const int *)&progress->halt)
         return;
+    for (int i = threadIdx.x; m.k <= EMPTY_IN_MOVE && i < m.k; i += 128)
+        empty |= is_empty(m, i);
+    if (__syncthreads_or(empty)) {
+        progress->halt = 1; /* all blocks come to the same */
+        return;
+    }
     const double weight = m.weight ? (double)m.weight[j] / m.weight_inverse : (double)m.rows[j];
     for (int k0 = 0; k0 < m.columns; k0 += 128) {
         const int k = k0 + threadIdx.x, count = min(m.columns - k0, 128);

@@ -31,6 +31,7 @@ struct Decision {
     double *best;              /* of a row and 32 centres: the least ... */
     int *best_id;              /* ... and whose */
     int split;                 /* how many rows there is room for there */
+    int *ended;                /* of each of those: how many of its blocks have ended; zero between calls */
 };
 
 /* A row has its label. */
@@ -130,11 +131,9 @@ __global__ void __launch_bounds__(256) collect(Decision d)
 }
 
 /* Rows with some candidates: eight threads a candidate, sixteen a row. */
-template <class T, bool PRODUCT> __global__ void __launch_bounds__(256) decide_some(Rows<T> rows, Decision d)
+template <class T, bool PRODUCT> __device__ __forceinline__ void decide_some(const Rows<T> &rows, const Decision &d)
 {
     const int half = (threadIdx.x >> 4) & 1, turn = (threadIdx.x >> 3) & 1, lane = threadIdx.x & 7;
-    if (*(volatile const int *)&d.progress->halt)
-        return;
     const int warp = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, warps = gridDim.x * blockDim.x >> 5;
     const int total = *(volatile int *)&d.counts->some;
     for (int e0 = warp * 2; e0 < total; e0 += warps * 2) {
@@ -162,8 +161,11 @@ template <class T, bool PRODUCT> __global__ void __launch_bounds__(256) decide_s
 }
 
 /* The least of 32, and whose it is; the lowest on ties.  Thread 0 has it. */
-__device__ __forceinline__ void least_of_block(double &best, int &best_id, double *values, int *ids)
+__device__ __forceinline__ void least_of_block(double &best, int &best_id)
 {
+    __shared__ double values[32];
+    __shared__ int ids[32];
+    __syncthreads();
     if ((threadIdx.x & 7) == 0) {
         values[threadIdx.x >> 3] = best;
         ids[threadIdx.x >> 3] = best_id;
@@ -175,63 +177,54 @@ __device__ __forceinline__ void least_of_block(double &best, int &best_id, doubl
                 best = values[i];
                 best_id = ids[i];
             }
-    __syncthreads();
 }
 
-/* Rows that all centres are left of, while there are few: a block of threads has a row and 32 centres. */
-template <class T, bool PRODUCT> __global__ void __launch_bounds__(256) decide_parts(Rows<T> rows, Decision d)
+/* What was found among all parts of the centres; thread 0 of the block that ends last. */
+__device__ __forceinline__ void join_parts(const Decision &d, int e, int parts)
 {
-    __shared__ double values[32];
-    __shared__ int ids[32];
-    if (*(volatile const int *)&d.progress->halt)
-        return;
-    const int lane = threadIdx.x & 7, parts = (d.k + 31) / 32, total = min(*(volatile int *)&d.counts->all, d.split);
-    for (long e = blockIdx.x; e < (long)total * parts; e += gridDim.x) {
+    const volatile double *best = d.best + (long)e * parts;
+    const volatile int *best_id = d.best_id + (long)e * parts;
+    double least = best[0];
+    int id = best_id[0];
+    for (int q = 1; q < parts; q++) {
+        const double v = best[q];
+        const int j = best_id[q];
+        if (v < least || (v == least && j < id)) {
+            least = v;
+            id = j;
+        }
+    }
+    settle(d, d.all[e], id);
+}
+
+/* Rows that all centres are left of.  While there are few, a block of threads has a row and 32 centres, and who ends
+ * last of a row's blocks joins what they found; of the others each block has a row. */
+template <class T, bool PRODUCT> __device__ __forceinline__ void decide_all(const Rows<T> &rows, const Decision &d)
+{
+    const int lane = threadIdx.x & 7, group = threadIdx.x >> 3, parts = (d.k + 31) / 32,
+              total = *(volatile int *)&d.counts->all, split = min(total, d.split);
+    for (long e = blockIdx.x; e < (long)split * parts; e += gridDim.x) {
         const int row = d.all[e / parts];
-        int best_id = min((int)(e % parts) * 32 + (int)(threadIdx.x >> 3), d.k - 1);
-        double best = define<T, PRODUCT>(rows, rows.row(d.first + row), d.centres + (long)best_id * d.columns, lane);
-        least_of_block(best, best_id, values, ids);
+        int id = min((int)(e % parts) * 32 + group, d.k - 1);
+        double best = define<T, PRODUCT>(rows, rows.row(d.first + row), d.centres + (long)id * d.columns, lane);
+        least_of_block(best, id);
         if (threadIdx.x == 0) {
             d.best[e] = best;
-            d.best_id[e] = best_id;
-        }
-    }
-}
-
-__global__ void __launch_bounds__(256) join_parts(Decision d)
-{
-    if (*(volatile const int *)&d.progress->halt)
-        return;
-    const int parts = (d.k + 31) / 32, total = min(*(volatile int *)&d.counts->all, d.split);
-    for (int e = blockIdx.x * 256 + threadIdx.x; e < total; e += gridDim.x * 256) {
-        double best = d.best[(long)e * parts];
-        int best_id = d.best_id[(long)e * parts];
-        for (int q = 1; q < parts; q++) {
-            const double v = d.best[(long)e * parts + q];
-            const int j = d.best_id[(long)e * parts + q];
-            if (v < best || (v == best && j < best_id)) {
-                best = v;
-                best_id = j;
+            d.best_id[e] = id;
+            __threadfence();
+            if (atomicAdd(d.ended + e / parts, 1) == parts - 1) {
+                d.ended[e / parts] = 0;
+                __threadfence();
+                join_parts(d, (int)(e / parts), parts);
             }
         }
-        settle(d, d.all[e], best_id);
     }
-}
-
-/* The others: a block of threads a row. */
-template <class T, bool PRODUCT> __global__ void __launch_bounds__(256) decide_all(Rows<T> rows, Decision d)
-{
-    __shared__ double values[32];
-    __shared__ int ids[32];
-    if (*(volatile const int *)&d.progress->halt)
-        return;
-    const int lane = threadIdx.x & 7, total = *(volatile int *)&d.counts->all;
-    for (int e = d.split + blockIdx.x; e < total; e += gridDim.x) {
+    for (int e = split + blockIdx.x; e < total; e += gridDim.x) {
         const int row = d.all[e];
         double best = INFINITY;
         int best_id = INT_MAX;
         for (int j0 = 0; j0 < d.k; j0 += 32) {
-            const int j = min(j0 + (int)(threadIdx.x >> 3), d.k - 1);
+            const int j = min(j0 + group, d.k - 1);
             const double v =
                 define<T, PRODUCT>(rows, rows.row(d.first + row), d.centres + (long)j * d.columns, lane);
             if (v < best || (v == best && j < best_id)) {
@@ -239,10 +232,18 @@ template <class T, bool PRODUCT> __global__ void __launch_bounds__(256) decide_a
                 best_id = j;
             }
         }
-        least_of_block(best, best_id, values, ids);
+        least_of_block(best, best_id);
         if (threadIdx.x == 0)
             settle(d, row, best_id);
     }
+}
+
+template <class T, bool PRODUCT> __global__ void __launch_bounds__(256) decide(Rows<T> rows, Decision d)
+{
+    if (*(volatile const int *)&d.progress->halt)
+        return;
+    decide_some<T, PRODUCT>(rows, d);
+    decide_all<T, PRODUCT>(rows, d);
 }
 
 /* Without the filter: all centres are left of every row. */

@@ -253,135 +253,15 @@ __device__ __forceinline__ bool leave_all(const Filter &p)
 
 #endif
 
-/* A thread's two rows of one tile of rows. */
-struct Pair {
-    float U[2], norm[2], residual[2];
-    uint32_t at[2]; /* where the next candidate goes */
-};
-
-#ifdef HAS_WARPGROUPS
-
-/* Scores of a tile's half, 64 centres, in place of their products; those that may be the least go to the lists.  KNOWN:
- * U has a first value, from the row's old label or the chunks before; otherwise each half's least score gives it. */
-template <bool KNOWN>
-__device__ __forceinline__ void look(Pair &rows, float (&acc)[32], const float2 *bias, const Bound &bound,
-                                     uint32_t lists, unsigned place0)
-{
-    using L = Layout<false>;
-    enum { PAIRS = 2, PARTS = 4 }; /* a part: two times two columns of a thread's 16 */
-    float least[2][PARTS], e[2], threshold[2];
-#pragma unroll
-    for (int c = 0; c < PARTS; c++)
-#pragma unroll
-        for (int pair = 0; pair < PAIRS; pair++) {
-            const int i = c * PAIRS + pair;
-            const float2 b = bias[i * 4];
-#pragma unroll
-            for (int h = 0; h < 2; h++) {
-                const float s0 = b.x - acc[4 * i + 2 * h], s1 = b.y - acc[4 * i + 2 * h + 1];
-                acc[4 * i + 2 * h] = s0;
-                acc[4 * i + 2 * h + 1] = s1;
-                const float v = fminf(s0, s1);
-                least[h][c] = pair == 0 ? v : fminf(least[h][c], v);
-            }
-        }
-    bool may = false;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float v = fminf(fminf(least[h][0], least[h][1]), fminf(least[h][2], least[h][3]));
-        e[h] = bound.of(rows.norm[h], rows.residual[h]);
-        if (!KNOWN) {
-            v = fminf(v, __shfl_xor_sync(~0u, v, 1));
-            v = fminf(v, __shfl_xor_sync(~0u, v, 2));
-            rows.U[h] = fminf(rows.U[h], v + e[h]);
-        }
-        threshold[h] = rows.U[h] + e[h];
-        may |= v <= threshold[h];
-    }
-    if (!__any_sync(~0u, may))
-        return;
-#pragma unroll
-    for (int c = 0; c < PARTS; c++) {
-        const bool hits[2] = {least[0][c] <= threshold[0], least[1][c] <= threshold[1]};
-        if (!__any_sync(~0u, hits[0] | hits[1]))
-            continue;
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            if (!__any_sync(~0u, hits[h]))
-                continue;
-            rows.U[h] = fminf(rows.U[h], least[h][c] + e[h]);
-            threshold[h] = rows.U[h] + e[h];
-            const uint32_t end = lists + h * 8 * 4 * L::LIST * 4 + L::LIST * 4;
-#pragma unroll
-            for (int pair = 0; pair < PAIRS; pair++) {
-                const int i = c * PAIRS + pair;
-                push(rows.at[h], end, acc[4 * i + 2 * h], threshold[h], place0 + i * 8);
-                push(rows.at[h], end, acc[4 * i + 2 * h + 1], threshold[h], place0 + i * 8 + 1);
-            }
-        }
-    }
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        rows.U[h] = fminf(rows.U[h], __shfl_xor_sync(~0u, rows.U[h], 1));
-        rows.U[h] = fminf(rows.U[h], __shfl_xor_sync(~0u, rows.U[h], 2));
-    }
-}
-
-/* U of a row before its first tile: the score of its old label, by the four threads that have it, and its bound. */
-__device__ __forceinline__ float known_upper(const Filter &p, const Shared<false> &s, int half, int in_block, int row,
-                                             float norm, float residual)
-{
-    using L = Layout<false>;
-    const int quarter = threadIdx.x & 3, place = __ldg(p.c.place + __ldg(p.label + p.first + row));
-    const uint4 *centre = (const uint4 *)(p.c.packed + (long)place * 128);
-    float sum = 0;
-#pragma unroll
-    for (int u = 0; u < L::COLUMN_BLOCKS * 2; u++) {
-        const int part = quarter + 4 * (u & 1);
-        const uint4 y = __ldg(centre + (u >> 1) * 8 + part);
-        const uint4 x = *(const uint4 *)(s.rows + (half * L::COLUMN_BLOCKS + (u >> 1)) * L::ROW_BYTES +
-                                         in_block * 128 + ((part ^ (in_block & 7)) << 4));
-        const __half2 *a = (const __half2 *)&x, *b = (const __half2 *)&y;
-#pragma unroll
-        for (int w = 0; w < 4; w++) {
-            const float2 f = __half22float2(a[w]), g = __half22float2(b[w]);
-            sum = fmaf(f.x, g.x, sum);
-            sum = fmaf(f.y, g.y, sum);
-        }
-    }
-    sum += __shfl_xor_sync(~0u, sum, 1);
-    sum += __shfl_xor_sync(~0u, sum, 2);
-    /* its tile may be of another chunk, whose bounds are not at hand */
-    const Bound bound = p.chunks == 1 ? s.bound[place / L::TILE] : bound_of(p, place / L::TILE);
-    return __ldg(p.c.bias + place) - sum + bound.of(norm, residual);
-}
-
-/* The product of a warpgroup's rows and half of a tile, begun; its two blocks of columns are in `stage` and the next. */
-__device__ __forceinline__ void begin_product(float (&acc)[32], const Shared<false> &s, int rows_half, int group,
-                                              int stage, int centres_half)
-{
-    using L = Layout<false>;
-    product_fence();
-#pragma unroll
-    for (int b = 0; b < L::COLUMN_BLOCKS; b++) {
-        const u64 centres = describe(s.centres + (stage + b) * L::CENTRE_BYTES + centres_half * 8192),
-                  rows = describe(s.rows + (rows_half * L::COLUMN_BLOCKS + b) * L::ROW_BYTES + group * 8192);
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            multiply(acc, rows + 2 * k, centres + 2 * k, b + k > 0);
-    }
-    product_commit();
-}
-
-#endif
-
-/* Narrow rows.  The tensor cores work on one half of a tile while the threads look at the scores of the other. */
+/* KNOWN: U has a first value, from the row's old label or the chunks before; otherwise each tile's least score gives
+ * it. */
 template <bool KNOWN>
 __global__ void __launch_bounds__(640, 1)
     filter_narrow(const __grid_constant__ CUtensorMap row_map, const __grid_constant__ CUtensorMap centre_map, Filter p)
 {
 #ifdef HAS_WARPGROUPS
     using L = Layout<false>;
+    enum { PAIRS = 2, PARTS = 8 }; /* a part: two times two columns of a thread's 32 */
     extern __shared__ __align__(1024) unsigned char memory[];
     const Shared<false> s(memory);
     const int lane = threadIdx.x & 31, warp = (threadIdx.x >> 5) & 3, quarter = lane & 3;
@@ -403,72 +283,141 @@ __global__ void __launch_bounds__(640, 1)
         const int in_block = group * 64 + warp * 16 + (lane >> 2), row0 = t * L::BLOCK + in_block;
         const unsigned *list = s.lists + (in_block * 4 + quarter) * L::LIST;
         const uint32_t lists = shared_address(list);
-        Pair rows;
-        float even[32], odd[32];
+        float U[2], norm[2], residual[2];
+        uint32_t at[2];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const int row = min(row0 + h * 8, p.rows - 1);
-            rows.norm[h] = __ldg(p.norm + p.first + row);
-            rows.residual[h] = __ldg(p.residual + p.first + row);
-            rows.U[h] = KNOWN && p.chunk > 0 ? p.upper[row] : INFINITY;
-            rows.at[h] = lists + h * 8 * 4 * L::LIST * 4;
+            norm[h] = __ldg(p.norm + p.first + row);
+            residual[h] = __ldg(p.residual + p.first + row);
+            U[h] = KNOWN && p.chunk > 0 ? p.upper[row] : INFINITY;
+            at[h] = lists + h * 8 * 4 * L::LIST * 4;
         }
         barrier_wait(s.rows_full + half, half_phase);
-        barrier_wait(s.full + stage, phase);
-        barrier_wait(s.full + stage + 1, phase);
-        begin_product(even, s, half, group, stage, 0);
-        product_wait<0>();
-        if (KNOWN && p.chunk == 0)
+        if (KNOWN && p.chunk == 0) { /* the old label's score */
 #pragma unroll
-            for (int h = 0; h < 2; h++)
-                rows.U[h] = known_upper(p, s, half, in_block + h * 8, min(row0 + h * 8, p.rows - 1), rows.norm[h],
-                                        rows.residual[h]);
-        const float2 *bias = (const float2 *)s.bias + quarter;
-        unsigned place0 = 2 * quarter;
-        for (int tile = 0; tile < centre_tiles - 1; tile++) { /* `even` has the first half's products */
-            begin_product(odd, s, half, group, stage, 1);
-            look<KNOWN>(rows, even, bias, s.bound[tile], lists, place0);
-            product_wait<0>();
-            if (lane == 0) {
-                barrier_arrive(s.empty + stage);
-                barrier_arrive(s.empty + stage + 1);
+            for (int h = 0; h < 2; h++) {
+                const int row = min(row0 + h * 8, p.rows - 1), r = in_block + h * 8;
+                const int place = __ldg(p.c.place + __ldg(p.label + p.first + row));
+                const uint4 *centre = (const uint4 *)(p.c.packed + (long)place * 128);
+                float sum = 0;
+#pragma unroll
+                for (int u = 0; u < L::COLUMN_BLOCKS * 2; u++) {
+                    const int chunk = quarter + 4 * (u & 1);
+                    uint4 y = __ldg(centre + (u >> 1) * 8 + chunk);
+                    uint4 x = *(const uint4 *)(s.rows + (half * L::COLUMN_BLOCKS + (u >> 1)) * L::ROW_BYTES + r * 128 +
+                                               ((chunk ^ (r & 7)) << 4));
+                    const __half2 *a = (const __half2 *)&x, *b = (const __half2 *)&y;
+#pragma unroll
+                    for (int w = 0; w < 4; w++) {
+                        float2 f = __half22float2(a[w]), g = __half22float2(b[w]);
+                        sum = fmaf(f.x, g.x, sum);
+                        sum = fmaf(f.y, g.y, sum);
+                    }
+                }
+                sum += __shfl_xor_sync(~0u, sum, 1);
+                sum += __shfl_xor_sync(~0u, sum, 2);
+                /* its tile may be of another chunk: read what bounds it anew */
+                const Bound bound = p.chunks == 1 ? s.bound[place / L::TILE] : bound_of(p, place / L::TILE);
+                U[h] = __ldg(p.c.bias + place) - sum + bound.of(norm[h], residual[h]);
             }
-            if ((stage += 2) == L::STAGES) {
-                stage = 0;
-                phase ^= 1;
+        }
+        for (int tile = 0; tile < centre_tiles; tile++) {
+            float acc[64];
+            const int stage0 = stage;
+#pragma unroll
+            for (int b = 0; b < L::COLUMN_BLOCKS; b++) {
+                barrier_wait(s.full + stage, phase);
+                const u64 centres = describe(s.centres + stage * L::CENTRE_BYTES),
+                          rows = describe(s.rows + (half * L::COLUMN_BLOCKS + b) * L::ROW_BYTES + group * 8192);
+                product_fence();
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    multiply(acc, rows + 2 * k, centres + 2 * k, b + k > 0);
+                if (++stage == L::STAGES) {
+                    stage = 0;
+                    phase ^= 1;
+                }
             }
-            barrier_wait(s.full + stage, phase);
-            barrier_wait(s.full + stage + 1, phase);
-            begin_product(even, s, half, group, stage, 0);
-            look<KNOWN>(rows, odd, bias + 32, s.bound[tile], lists, place0 + 64);
+            product_commit();
             product_wait<0>();
-            bias += L::TILE / 2;
-            place0 += L::TILE;
+            if (lane == 0)
+                for (int b = 0; b < L::COLUMN_BLOCKS; b++)
+                    barrier_arrive(s.empty + ((stage0 + b) & (L::STAGES - 1)));
+            if (tile == centre_tiles - 1 && lane == 0)
+                barrier_arrive(s.rows_empty + half);
+            const float2 *bias = (const float2 *)(s.bias + tile * L::TILE) + quarter;
+            const unsigned place0 = tile * L::TILE + 2 * quarter;
+            float least[2][PARTS], e[2], threshold[2];
+#pragma unroll
+            for (int c = 0; c < PARTS; c++)
+#pragma unroll
+                for (int pair = 0; pair < PAIRS; pair++) {
+                    const int i = c * PAIRS + pair;
+                    const float2 b = bias[i * 4];
+#pragma unroll
+                    for (int h = 0; h < 2; h++) {
+                        const float s0 = b.x - acc[4 * i + 2 * h], s1 = b.y - acc[4 * i + 2 * h + 1];
+                        acc[4 * i + 2 * h] = s0;
+                        acc[4 * i + 2 * h + 1] = s1;
+                        const float v = fminf(s0, s1);
+                        least[h][c] = pair == 0 ? v : fminf(least[h][c], v);
+                    }
+                }
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                e[h] = s.bound[tile].of(norm[h], residual[h]);
+                if (!KNOWN) {
+                    float v = least[h][0];
+#pragma unroll
+                    for (int c = 1; c < PARTS; c++)
+                        v = fminf(v, least[h][c]);
+                    v = fminf(v, __shfl_xor_sync(~0u, v, 1));
+                    v = fminf(v, __shfl_xor_sync(~0u, v, 2));
+                    U[h] = fminf(U[h], v + e[h]);
+                }
+                threshold[h] = U[h] + e[h];
+            }
+            bool hit = false;
+#pragma unroll
+            for (int c = 0; c < PARTS; c++) {
+                const bool hits[2] = {least[0][c] <= threshold[0], least[1][c] <= threshold[1]};
+                if (!__any_sync(~0u, hits[0] | hits[1]))
+                    continue;
+                hit = true;
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    if (!__any_sync(~0u, hits[h]))
+                        continue;
+                    U[h] = fminf(U[h], least[h][c] + e[h]);
+                    threshold[h] = U[h] + e[h];
+                    const uint32_t end = lists + h * 8 * 4 * L::LIST * 4 + L::LIST * 4;
+#pragma unroll
+                    for (int pair = 0; pair < PAIRS; pair++) {
+                        const int i = c * PAIRS + pair;
+                        push(at[h], end, acc[4 * i + 2 * h], threshold[h], place0 + i * 8);
+                        push(at[h], end, acc[4 * i + 2 * h + 1], threshold[h], place0 + i * 8 + 1);
+                    }
+                }
+            }
+            if (hit)
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    U[h] = fminf(U[h], __shfl_xor_sync(~0u, U[h], 1));
+                    U[h] = fminf(U[h], __shfl_xor_sync(~0u, U[h], 2));
+                }
         }
-        begin_product(odd, s, half, group, stage, 1);
-        look<KNOWN>(rows, even, bias, s.bound[centre_tiles - 1], lists, place0);
-        product_wait<0>();
-        if (lane == 0) {
-            barrier_arrive(s.empty + stage);
-            barrier_arrive(s.empty + stage + 1);
-            barrier_arrive(s.rows_empty + half);
-        }
-        if ((stage += 2) == L::STAGES) {
-            stage = 0;
-            phase ^= 1;
-        }
-        look<KNOWN>(rows, odd, bias + 32, s.bound[centre_tiles - 1], lists, place0 + 64);
         if (++half == 2) {
             half = 0;
             half_phase ^= 1;
         }
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const int row = row0 + h * 8, pushed = (int)(rows.at[h] - lists - h * 8 * 4 * L::LIST * 4) / 4;
+            const int row = row0 + h * 8, pushed = (int)(at[h] - lists - h * 8 * 4 * L::LIST * 4) / 4;
             const unsigned *const of_row[2] = {list + h * 8 * 4 * L::LIST, nullptr};
             const int held[2] = {min(pushed, (int)L::LIST), 0};
-            end_row(p, row, row < p.rows, rows.U[h], of_row, held, pushed > L::LIST, s.bound, L::TILE, rows.norm[h],
-                    rows.residual[h]);
+            end_row(p, row, row < p.rows, U[h], of_row, held, pushed > L::LIST, s.bound, L::TILE, norm[h],
+                    residual[h]);
         }
     }
 #endif

@@ -105,7 +105,7 @@ struct kernel_device_rows {
 
     /* labels */
     bool labelled = false;
-    Room<int> label, out, some, all, changes, best_id, sizes;
+    Room<int> label, out, some, all, changes, best_id, ended, sizes;
     Room<float> upper;
     Room<Candidate> candidates;
     Room<Change> change;
@@ -198,6 +198,8 @@ static int make_held(Held *held)
     TRY(held->candidates.grow(block * CANDIDATES));
     TRY(held->best.grow(SPLIT_PARTS));
     TRY(held->best_id.grow(SPLIT_PARTS));
+    TRY(held->ended.grow(SPLIT_PARTS));
+    TRY(cudaMemsetAsync(held->ended.at, 0, SPLIT_PARTS * sizeof(int), held->stream));
     TRY(held->changes.grow(1));
     TRY(held->counts.grow((rows + block - 1) / block));
     TRY(held->progress.grow(1));
@@ -314,6 +316,12 @@ static int measure_rows(kernel_device_rows *held, const kernel_device_units *uni
     TRY(held->inverse.grow(columns));
     TRY(held->wide_inverse.grow(wide + 1));
     TRY(held->wide_column.grow(wide + 1));
+    if (held->prescale != units->prescale || held->scale != units->scale || held->weight_scale != units->weight_scale ||
+        held->weight_inverse != units->weight_inverse || held->most != units->most || held->wide != (int)wide ||
+        held->wide_bits != units->wide_bits) {
+        held->forget_round();
+        held->k = 0;
+    }
     held->prescale = units->prescale;
     held->scale = units->scale;
     held->weight_scale = units->weight_scale;
@@ -323,8 +331,6 @@ static int measure_rows(kernel_device_rows *held, const kernel_device_units *uni
     held->wide_bits = units->wide_bits;
     held->labelled = false;
     held->summed = SUMS_VOID;
-    held->k = 0;
-    held->forget_round();
     TRY(cudaMemcpyAsync(held->origin.at, units->origin, columns * 8, cudaMemcpyHostToDevice, held->stream));
     TRY(cudaMemcpyAsync(held->inverse.at, units->inverse, columns * 8, cudaMemcpyHostToDevice, held->stream));
     if (wide > 0) {
@@ -464,10 +470,7 @@ template <bool PRODUCT> static void run_decisions(Held *held, const Decision &d)
     const int blocks = held->device->processors * 8;
     with_rows(held, [&](auto rows) {
         typedef std::remove_const_t<std::remove_pointer_t<decltype(rows.values)>> T;
-        decide_some<T, PRODUCT><<<blocks, 256, 0, held->stream>>>(rows, d);
-        decide_parts<T, PRODUCT><<<blocks, 256, 0, held->stream>>>(rows, d);
-        join_parts<<<32, 256, 0, held->stream>>>(d);
-        decide_all<T, PRODUCT><<<blocks, 256, 0, held->stream>>>(rows, d);
+        decide<T, PRODUCT><<<blocks, 256, 0, held->stream>>>(rows, d);
     });
 }
 
@@ -510,7 +513,8 @@ static int label_block(Held *held, int64_t first, int block, bool fresh, kernel_
                                .change = held->change.at,
                                .best = held->best.at,
                                .best_id = held->best_id.at,
-                               .split = SPLIT_PARTS / ((held->k + 31) / 32)};
+                               .split = SPLIT_PARTS / ((held->k + 31) / 32),
+                               .ended = held->ended.at};
     int status = 0;
     if (way == KERNEL_DEVICE_PLAIN)
         leave_rows<<<held->device->processors * 8, 256, 0, held->stream>>>(decision);
@@ -593,10 +597,12 @@ static int add_rows(Held *held, bool fresh)
     sort_entries<<<processors * 2, 512, 2 * bytes, held->stream>>>(p);
     with_rows(held, [&](auto rows) {
         typedef std::remove_const_t<std::remove_pointer_t<decltype(rows.values)>> T;
-        if (held->most <= 0x1p51)
-            add_runs<T, true><<<processors * 6, 256, 0, held->stream>>>(rows, p);
+        if (held->shape.weighted)
+            add_runs<T, true, false><<<processors * 6, 256, 0, held->stream>>>(rows, p);
+        else if (held->most <= 0x1p51)
+            add_runs<T, false, true><<<processors * 6, 256, 0, held->stream>>>(rows, p);
         else
-            add_runs<T, false><<<processors * 6, 256, 0, held->stream>>>(rows, p);
+            add_runs<T, false, false><<<processors * 6, 256, 0, held->stream>>>(rows, p);
         if (p.wide > 0)
             add_wide<T><<<processors * 8, 256, 0, held->stream>>>(rows, p);
     });
@@ -702,7 +708,8 @@ static int queue_round(Held *held, const Means &means, double least, bool fresh_
         status = add_rows(held, fresh_sums);
     if (status < 0)
         return status;
-    find_empty<<<1, 1024, 0, held->stream>>>(held->progress.at, means);
+    if (held->k > EMPTY_IN_MOVE)
+        find_empty<<<1, 1024, 0, held->stream>>>(held->progress.at, means);
     move_centres<<<held->k, 128, 0, held->stream>>>(held->progress.at, means);
     end_round<<<1, 1024, 0, held->stream>>>(held->progress.at, means, least);
     TRY(cudaGetLastError());

@@ -152,9 +152,10 @@ __global__ void __launch_bounds__(512) sort_entries(Summing p)
 }
 
 /* rint(weight (x - origin) inverse), as the kernels' move has it.  SMALL: at most 2^51 in size. */
-template <bool SMALL> __device__ __forceinline__ i64 quanta(double x, double origin, double inverse, double weight)
+template <bool WEIGHTED, bool SMALL>
+__device__ __forceinline__ i64 quanta(double x, double origin, double inverse, double weight)
 {
-    const double from = x - origin, v = (weight != 1 ? weight * from : from) * inverse;
+    const double from = x - origin, v = (WEIGHTED ? weight * from : from) * inverse;
     if (SMALL) /* adding 1.5 * 2^52 leaves no bits for a fraction */
         return __double_as_longlong(v + 0x1.8p52) - 0x4338000000000000ll;
     return __double2ll_rn(v);
@@ -166,7 +167,8 @@ __device__ __forceinline__ double scaled_weight(const Summing &p, int row)
 }
 
 /* A warp adds up a run of entries, 128 columns of them. */
-template <class T, bool SMALL> __global__ void __launch_bounds__(256) add_runs(Rows<T> rows, Summing p)
+template <class T, bool WEIGHTED, bool SMALL>
+__global__ void __launch_bounds__(256) add_runs(Rows<T> rows, Summing p)
 {
     enum { AT_ONCE = 8 };
     if (*(volatile const int *)&p.progress->halt)
@@ -194,7 +196,7 @@ template <class T, bool SMALL> __global__ void __launch_bounds__(256) add_runs(R
             }
             if (column == 0) {
                 atomicAdd(p.count + cluster, count);
-                if (p.weights)
+                if (WEIGHTED)
                     atomicAdd((u64 *)p.weight + cluster, (u64)weight_sum);
             }
             count = 0;
@@ -224,15 +226,15 @@ template <class T, bool SMALL> __global__ void __launch_bounds__(256) add_runs(R
                     cluster = entry[r].cluster;
                 }
                 const bool leaves = entry[r].row < 0;
-                const double weight = scaled_weight(p, leaves ? ~entry[r].row : entry[r].row);
+                const double weight = WEIGHTED ? scaled_weight(p, leaves ? ~entry[r].row : entry[r].row) : 1;
 #pragma unroll
                 for (int c = 0; c < 4; c++) {
-                    const i64 v = quanta<SMALL>(rows.unit(x[r].v[c]), origin[c], inverse[c], weight);
+                    const i64 v = quanta<WEIGHTED, SMALL>(rows.unit(x[r].v[c]), origin[c], inverse[c], weight);
                     sum[c] += leaves ? -v : v;
                 }
                 if (column == 0) {
                     count += weight > 0 ? (leaves ? -1 : 1) : 0;
-                    if (p.weights) {
+                    if (WEIGHTED) {
                         const i64 w = __double2ll_rn(fmax(fmin(weight * p.weight_inverse, p.most), -p.most));
                         weight_sum += leaves ? -w : w;
                     }
