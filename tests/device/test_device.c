@@ -1,6 +1,6 @@
 /* A table of a device against the definition, computed here for every pair: labels, sums, the end, and rounds on end.
  *
- *     test_device [NAME] [--quick]      NAME: "cuda:0", say; none: a table that computes on the CPU (fake_device.h)
+ *     test_device [NAME] [--quick|--short]   NAME: "cuda:0"; without one a table that computes here (fake_device.h)
  *
  * Rows are hostile: ties and copies, far from the origin, subnormal, one cluster, all of them ambiguous in fp16. */
 #include <math.h>
@@ -335,7 +335,7 @@ static void run_trial(kernel_device *device, trial t)
     for (size_t w = 0; status == 0 && w < sizeof ways / sizeof *ways; w++) {
         status = device->measure(held, &m.units); /* forgets the labels of the way before */
         if (status == 0 && w == 3) {              /* other centres first, so that labels change */
-            exchange(&m); /* unit vectors stay unit vectors */
+            exchange(&m);                         /* unit vectors stay unit vectors */
             status = device->assign(held, m.centres, t.k, KERNEL_DEVICE_BEST);
             define_labels(&m);
             if (status == 0)
@@ -378,8 +378,10 @@ int main(int argc, char **argv)
     }
     printf("%s: %s\n", device->name, device->about);
     int trials = 0;
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes - (quick ? 4 : 0); s++)
-        for (int kind = 0; kind < KINDS; kind++)
+    const bool brief = strcmp(argv[argc - 1], "--short") == 0; /* for a checker that makes it a hundred times slower */
+    const size_t all = sizeof sizes / sizeof *sizes;
+    for (size_t s = brief ? 2 : 0; s < (brief ? 4 : quick ? all - 4 : all); s++)
+        for (int kind = 0; kind < (brief ? 1 : KINDS); kind++)
             for (int form = 0; form < 3; form++)
                 for (int more = 0; more < 3; more++) {
                     trial t = {.kind = (enum kind)kind,

@@ -24,6 +24,10 @@ done
 
 # The plug-in of each MPI has a package of its own: shoal itself needs no MPI.
 [[ $depends != *mpi* ]] || { echo "the program needs MPI: $depends"; exit 1; }
+if [ -e "$build/cuda/libshoal-cuda.so" ]; then
+    dpkg-deb --contents "$(echo "$scratch"/shoal-cuda_*.deb)" | grep -q " ./usr/lib/shoal/cuda/libshoal-cuda.so$" ||
+        { echo "the package for GPUs lacks its plug-in"; exit 1; }
+fi
 for kind in openmpi mpich; do
     [ -e "$build/mpi/$kind/libshoal-mpi.so" ] || continue
     package=$(echo "$scratch/shoal-$kind"_*.deb)
