@@ -106,22 +106,20 @@ int main(int argc, char **argv)
     const int rounds = atoi(argv[7]), turns = atoi(argv[8]);
     const bool bytes = like.form == KERNEL_DEVICE_UINT8;
     const kernel_device_shape shape = {rows, columns, like.form, false, false};
-    double began = now(), putting = 0, *memory = calloc((size_t)(2 * columns + 2 * k * columns), sizeof *memory);
+    double began = now(), *memory = calloc((size_t)(2 * columns + 2 * k * columns), sizeof *memory);
     if (device->open(&held, device, &shape) < 0)
         return fail(device, "open");
     const double opened = now();
     for (int64_t done = 0; done < rows;) {
         int64_t room = 0;
-        double *weights, put;
+        double *weights;
         void *to = device->room(held, &room, &weights);
         if (!to)
             return fail(device, "room");
         room = room < rows - done ? room : rows - done;
         make(to, &like, done, room);
-        put = now();
         if (device->put(held, room) < 0)
             return fail(device, "put");
-        putting += now() - put;
         done += room;
     }
     double *origin = memory, *inverse = memory + columns, *start = inverse + columns, *centres = start + k * columns;
