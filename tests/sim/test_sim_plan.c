@@ -107,9 +107,7 @@ static void test_bytes(void **state)
          .map = 2242},
         {100, true, .reduce = "two-level", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6,
          .map = 2242},
-        {36, .reduce = "ranged:8", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6, .map = 400},
-        {106, .reduce = "ranged:15", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6,
-         .map = 2242},
+        {50, .reduce = "ranged:10", .latency = 0.02, .worker_rate = 8e6, .total_rate = 800e6, .bytes = 8e6, .map = 800},
         {36, .reduce = "two-level", .latency = 0.02, .worker_rate = 50e6, .total_rate = 200e6, .bytes = 8e6,
          .map = 400},
     };
