@@ -206,9 +206,11 @@ class Machine:
         os.chmod(f"{folder}/user-data", 0o755)
         uptime = int(float(open("/proc/uptime", encoding="ascii").read().split()[0]))
         script = ("ip link set lo up; ip addr add 169.254.169.254/32 dev lo; echo up; read go; "
-                  f"exec >/dev/null </dev/null; hostname {self.id}; mkdir '{folder}/tmp' '{folder}/root'; "
+                  # the machine ends with this process, however that ends
+                  "exec 5<&0 >/dev/null; trap 'exit 0' TERM; (cat <&5; kill 1) & "
+                  f"exec </dev/null 5<&-; hostname {self.id}; mkdir '{folder}/tmp' '{folder}/root'; "
                   "mount -t tmpfs run /run; "
-                  f"cd '{folder}/root'; '{folder}/user-data' >'{folder}/log' 2>&1 </dev/null; exec sleep 1000000")
+                  f"cd '{folder}/root'; '{folder}/user-data' >'{folder}/log' 2>&1 </dev/null & wait")
         environment = dict(PATH=f"{folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME=f"{folder}/root", LC_ALL="C",
                            TMPDIR=f"{folder}/tmp")
         words = ["unshare", "--net", "--uts", "--mount", "--time", "--boottime", str(-uptime), "--pid", "--fork",
@@ -218,7 +220,7 @@ class Machine:
         self.process.stdout.readline()
         self.metadata = Metadata(self)
         self.process.stdin.write(b"go\n")
-        self.process.stdin.close()
+        self.process.stdin.flush()
         self.process.stdout.close()
 
     def inner_pid(self):
