@@ -134,10 +134,10 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     options = parser.parse_args()
     build = options.build.resolve()
-    subprocess.run(["cmake", "--build", str(build), "--target", "bench_control_sim"], check=True,
-                   stdout=subprocess.DEVNULL)
     report = {"load": os.getloadavg()}
     if options.only in "model":
+        subprocess.run(["cmake", "--build", str(build), "--target", "bench_control_sim"], check=True,
+                       stdout=subprocess.DEVNULL)
         report["model"] = scenarios(build, 50 if options.quick else 1000, 0.05)
         print_scenarios(report["model"])
     with tempfile.TemporaryDirectory() as folder:

@@ -48,6 +48,8 @@ void run_request_outputs_for(run_files *out, const shoal_request *request, int64
     }
     add_run_file(out, &count, "--", "trace", request->trace.trace);
     out->file[count - 1].content.kind = DATA_CONTENT_TRACE;
+    add_run_file(out, &count, "--", "held-picture", request->workers.held_picture);
+    out->file[count - 1].content.kind = DATA_CONTENT_PICTURE;
 }
 
 void run_request_outputs(run_files *out, const shoal_request *request)

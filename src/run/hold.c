@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/world.h"
+#include "control/picture.h"
 #include "hold_model.h"
 #include "launch/launch.h"
 #include "plan/units.h"
@@ -17,7 +18,8 @@ static const double BETWEEN = 0.25;     /* seconds of rounds that make one obser
 static const double PUT_EVERY = 2;      /* seconds */
 static const double AFTER_ROUNDS = 0.5; /* seconds from the last round to the end of the job */
 static const double STOPPING = 5;       /* seconds that workers may still cost once they are told to leave */
-enum { TELL_AFTER = 3 };                /* observations that agree that something can't be met */
+enum { POINTS_MOST = 512 };
+enum { TELL_AFTER = 3 }; /* observations that agree that something can't be met */
 
 struct run_hold {
     shoal_outcome *outcome;
@@ -31,12 +33,14 @@ struct run_hold {
     double seconds; /* of the job's rounds */
     int64_t number; /* of the round that came next then */
     char phase[24];
-    int64_t steps_left;         /* of that phase; -1: not known */
-    int64_t ran, running;       /* workers then, and now; -1: they changed meanwhile */
-    double ticked, looked, put; /* moments */
-    int unmet;                  /* observations in a row */
-    int told;                   /* that it may not hold: 1, that it can't: 2 */
-    double average, began;      /* worker seconds of this process */
+    int64_t steps_left;               /* of that phase; -1: not known */
+    int64_t ran, running;             /* workers then, and now; -1: they changed meanwhile */
+    double ticked, looked, put;       /* moments */
+    int unmet;                        /* observations in a row */
+    int told;                         /* that it may not hold: 1, that it can't: 2 */
+    double average, began;            /* worker seconds of this process */
+    control_point point[POINTS_MOST]; /* how it went, for the picture: every second one goes when it is full */
+    int64_t points;
 };
 
 static double wall(void)
@@ -52,6 +56,8 @@ int run_hold_aim(control_aim *out, bool *asked, const run_workers_options *optio
     int status = SHOAL_OK;
     *out = (control_aim){.or_stop = options->or_stop};
     *asked = options->hold_deadline || options->budget;
+    if (options->held_picture && !*asked && !options->aimed)
+        return shoal_fail(SHOAL_USAGE, "--held-picture needs --deadline or --budget");
     if (options->or_stop && !*asked)
         return shoal_fail(SHOAL_USAGE, "--or-stop needs --deadline or --budget: what can't be met otherwise?");
     if (options->budget && !options->price)
@@ -142,6 +148,37 @@ void run_hold_free(run_hold **hold)
     base_free(hold);
 }
 
+/* ---- how it went ------------------------------------------------------------------------------------------------- */
+
+static void add_point(run_hold *self)
+{
+    const control_held *held = &self->held;
+    const double start = wall() - (base_seconds() - self->outcome->started);
+    if (self->points == POINTS_MOST) {
+        for (int64_t i = 0; i < POINTS_MOST / 2; i++)
+            self->point[i] = self->point[2 * i];
+        self->points = POINTS_MOST / 2;
+    }
+    self->point[self->points++] = (control_point){.at = base_seconds() - self->outcome->started,
+                                                  .workers = self->running,
+                                                  .end = held->end > 0 ? held->end - start : 0,
+                                                  .low = held->end > 0 ? held->low - start : 0,
+                                                  .high = held->end > 0 ? held->high - start : 0,
+                                                  .spent = held->spent,
+                                                  .cost = held->cost};
+}
+
+static void draw_picture(run_hold *self)
+{
+    const char *path = self->outcome->request->workers.held_picture;
+    const double start = wall() - (base_seconds() - self->outcome->started);
+    const control_limits limits = {.deadline = self->aim.deadline > 0 ? self->aim.deadline - start : 0,
+                                   .budget = self->aim.budget,
+                                   .price = self->aim.price};
+    if (path && control_draw(path, self->point, self->points, &limits) < 0)
+        run_warn(self->outcome, shoal_error());
+}
+
 /* ---- deciding ---------------------------------------------------------------------------------------------------- */
 
 /* Fills the table with rounds of what is left, of all phases to come; how many rounds that are, 0 when nobody knows. */
@@ -182,7 +219,8 @@ static void choose_blindly(run_hold *self)
     const hold_phase *phase = model->phase;
     int64_t best = 0;
     for (int64_t i = 1; i < model->options && self->aim.deadline > 0; i++)
-        if (phase->work[i] + phase->fixed[i] < phase->work[best] + phase->fixed[best])
+        if ((double)model->machines[i] <= model->room &&
+            phase->work[i] + phase->fixed[i] < phase->work[best] + phase->fixed[best])
             best = i;
     self->held.workers = model->machines[best];
     self->held.end = self->held.low = self->held.high = 0;
@@ -220,6 +258,8 @@ static void decide(run_hold *self)
     control_answer answer = control_choose(&self->held.state, &question);
     self->held.workers = answer.machines;
     note_band(self, &answer);
+    add_point(self);
+    run_trace_held(&self->outcome->trace, self->number, &self->point[self->points - 1]);
 }
 
 int64_t run_hold_begin(run_hold *self)
@@ -387,7 +427,10 @@ int run_hold_tick(int64_t *workers, run_hold *self, int64_t running)
 {
     double now = base_seconds();
     count_time(self);
+    bool changed = running != self->running;
     self->running = running;
+    if (changed && self->active)
+        add_point(self);
     *workers = -1;
     look_at_aim(self);
     if (!self->active)
@@ -412,6 +455,8 @@ void run_hold_end(run_hold *self, bool done)
     put_held(self);
     if (!done)
         return;
+    add_point(self);
+    draw_picture(self);
     plan_format_duration(spare, fabs(self->aim.deadline - now));
     int length = snprintf(line, sizeof line, "held with %.2f workers on average, %" PRId64 " change%s of their number",
                           self->average / lasted, self->held.state.changes, self->held.state.changes == 1 ? "" : "s");

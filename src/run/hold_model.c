@@ -9,7 +9,8 @@
 #include "base/pool.h"
 #include "launch/launch.h"
 
-static const double BLIND_FIXED = 0.05; /* of a round with one worker, that more workers do not make shorter */
+static const double BEYOND_CORES = 0.03; /* of a worker's work, that one without a core of its own does */
+static const double BLIND_FIXED = 0.05;  /* of a round with one worker, that more workers do not make shorter */
 
 /* All numbers where they are few, otherwise steps of a twentieth. */
 static void fill_numbers(hold_model *out, int64_t least, int64_t most)
@@ -29,11 +30,18 @@ static int64_t threads_each(const shoal_outcome *outcome)
     return ask->workers > 0 && ask->slots > ask->workers ? ask->slots / ask->workers : 1;
 }
 
-/* How many workers' worth of work so many do: those of one machine share its cores. */
+/* How many workers have a core each. */
+static double room_of(const shoal_outcome *outcome)
+{
+    return outcome->away.ask->local ? fmax((double)base_cores() / (double)threads_each(outcome), 1) : INFINITY;
+}
+
+/* How many workers' worth of work so many do.  Those of one machine share its cores; up to twice as many get more of
+ * them where other programs run, which is worth little as long as none do. */
 static double shared(const shoal_outcome *outcome, int64_t workers)
 {
-    double room = fmax((double)base_cores() / (double)threads_each(outcome), 1);
-    return outcome->away.ask->local ? fmin((double)workers, room) : (double)workers;
+    double room = room_of(outcome), n = (double)workers;
+    return n <= room ? n : room + BEYOND_CORES * (fmin(n, 2 * room) - room);
 }
 
 static void fill_blindly(hold_model *out, const shoal_outcome *outcome)
@@ -43,7 +51,7 @@ static void fill_blindly(hold_model *out, const shoal_outcome *outcome)
     out->phase[0] = (hold_phase){.rounds = 0};
     for (int64_t i = 0; i < out->options; i++) {
         out->phase[0].work[i] = 1 / shared(outcome, out->machines[i]);
-        out->phase[0].fixed[i] = BLIND_FIXED * (1 + 0.02 * (double)(out->machines[i] - 1));
+        out->phase[0].fixed[i] = BLIND_FIXED * (1 + 0.01 * (double)(out->machines[i] - 1));
     }
 }
 
@@ -104,6 +112,9 @@ static bool fill_phase(hold_phase *out, const plan_calibration *calibration, con
             return false;
         out->work[i] = round * (all - rest) / all;
         out->fixed[i] = round * rest / all;
+        if (i > 0 && (double)model->machines[i] > room_of(outcome)) /* what the planner has never measured */
+            out->work[i] =
+                out->work[i - 1] * shared(outcome, model->machines[i - 1]) / shared(outcome, model->machines[i]);
     }
     return true;
 }
@@ -113,7 +124,7 @@ void hold_model_fill(hold_model *out, const shoal_outcome *outcome, int64_t leas
     plan_calibration calibration;
     shoal_cost cost;
     char *path = NULL;
-    *out = (hold_model){0};
+    *out = (hold_model){.room = room_of(outcome)};
     fill_numbers(out, least, most);
     bool known = ask_cost(&cost, outcome) && plan_calibration_path(&path) == SHOAL_OK &&
                  plan_calibration_read(&calibration, path) == SHOAL_OK;

@@ -17,6 +17,7 @@ typedef struct hold_phase {
 typedef struct hold_model {
     bool blind; /* nothing is known but that work is shared: one phase, in units of a round with one worker */
     double error;
+    double room; /* workers that have a core each; INFINITY where each has its own machine */
     int64_t options, machines[HOLD_OPTIONS_MOST]; /* ascending */
     int phases;
     hold_phase phase[SHOAL_COST_PHASES];

@@ -295,6 +295,7 @@ static int check_unused(const run_workers_options *options)
                         : options->budget        ? "--budget"
                         : options->price         ? "--price"
                         : options->or_stop       ? "--or-stop"
+                        : options->held_picture  ? "--held-picture"
                                                  : NULL;
     return given
                ? shoal_fail(SHOAL_USAGE, "%s needs --workers WHERE or --store URL: it is about runs on workers", given)

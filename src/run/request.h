@@ -50,7 +50,8 @@ typedef struct run_workers_options {
     /* What the job is held to while it runs (hold.h), as people write it; NULL for nothing. */
     const char *hold_deadline, *budget, *price;
     bool or_stop;
-    bool aimed; /* what it is held to lies in the store: it is resumed */
+    const char *held_picture; /* listed with the outputs */
+    bool aimed;               /* what it is held to lies in the store: it is resumed */
     /* Of `shoal job resume`, for jobs that were submitted elsewhere (kept_request.h). */
     bool foreign;           /* it is one */
     bool write_outputs;     /* also those that only the store names */

@@ -128,6 +128,9 @@ static const shoal_option workers_rows[] = {
     {"or-stop", 0, SHOAL_OPTION_FLAG, offsetof(run_workers_options, or_stop), NULL,
      .help = "stop the job, which can be resumed, as soon as --deadline or --budget can't be met (default: say so and "
              "go on with the best that can be done)"},
+    {"held-picture", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, held_picture), "FILE",
+     .help = "draw how the job was held when it has ended: workers, the foretold end beside the real one, and money: "
+             ".svg or .png"},
     {"ssh", 0, SHOAL_OPTION_TEXT, offsetof(run_workers_options, ssh), "COMMAND",
      .help = "command that ssh: calls instead of ssh, such as 'ssh -F FILE'", .default_text = "$SHOAL_SSH, or ssh"},
     {"worker-memory", 0, SHOAL_OPTION_BYTES, offsetof(run_workers_options, worker_memory), "BYTES",

@@ -50,6 +50,26 @@ static void put_line(FILE *stream, const run_traced *round)
     fflush(stream);
 }
 
+void run_trace_held(run_trace *trace, int64_t number, const control_point *point)
+{
+    FILE *stream = trace->output ? base_output_stream(trace->output) : NULL;
+    const run_event_value values[] = {{"held/workers", (double)point->workers}, {"held/end", point->end}};
+    if (stream) {
+        fprintf(stream, "{\"held\": true, \"round\": %lld, \"workers\": %lld", (long long)number,
+                (long long)point->workers);
+        put_real(stream, "seconds", point->at);
+        put_real(stream, "end", point->end);
+        put_real(stream, "end_low", point->low);
+        put_real(stream, "end_high", point->high);
+        put_real(stream, "spent", point->spent);
+        put_real(stream, "projected", point->cost);
+        fputs("}\n", stream);
+        fflush(stream);
+    }
+    if (trace->events)
+        run_events_add(trace->events, number, values, sizeof values / sizeof *values);
+}
+
 /* The step of a curve is the round's number, which is unique: the learner's own steps start again in each phase. */
 static void put_round(run_trace *trace, const run_traced *round)
 {

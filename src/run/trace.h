@@ -7,6 +7,7 @@
 #include <shoal/learn.h>
 
 #include "base/file.h"
+#include "control/picture.h"
 #include "request.h"
 
 /* What is told of a round. */
@@ -32,6 +33,8 @@ int run_trace_open(run_trace *trace, const run_trace_options *options);
 /* Whether every round has to be told. */
 bool run_trace_is_open(const run_trace *trace);
 void run_trace_round(run_trace *trace, const shoal_round *done, const shoal_round *next, double seconds);
+/* Tells, while round `number` runs, how the job is held and when it will end. */
+void run_trace_held(run_trace *trace, int64_t number, const control_point *point);
 /* Tells row `row` of a history, counted from 1, which is known since round `number`; -1: since the end.  Those that a
  * resumed run does not have are left to its end. */
 void run_trace_history(run_trace *trace, int64_t number, int64_t row, const char *const *names, const double *values);

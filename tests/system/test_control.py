@@ -90,6 +90,8 @@ def wrong_words_are_refused_in_a_sentence():
         ("'1eur' is not an amount in US dollars", [*held_by, "--budget", "1usd", "--price", "1eur"]),
         ("is less than the first minute of one worker", [*held_by, "--budget", "0.01usd", "--price", "1usd"]),
         ("--or-stop needs --deadline or --budget", [*held_by, "--or-stop"]),
+        ("--held-picture needs --deadline or --budget", ["--workers", "local:2", "--held-picture", "h.svg"]),
+        ("--held-picture h.txt: ", [*held_by, "--deadline", "1m", "--held-picture", "h.txt"]),
         ("work with --roles all only", [*held_by, "--deadline", "1m", "--roles", "split"]),
     ):
         fails(2, sentence, *some, *words)
@@ -130,7 +132,7 @@ def what_cannot_be_met_stops_where_that_was_asked_for():
 
 @apart.test
 def what_others_write_in_its_place_is_no_matter():
-    job = begin("--workers", "local:1..2", "--deadline", "1h")
+    job = begin("--workers", "local:1..2", "--deadline", "1h", "--trace", "t.jsonl", "--held-picture", "h.svg")
     name = json.loads(succeeds("job", "show", "--json", "--store", "st"))["id"]
     for kind in ("aim", "held"):
         with open("forged", "wb") as file:
@@ -139,6 +141,12 @@ def what_others_write_in_its_place_is_no_matter():
     code, _, err = end(job)
     assert code == 0, err
     assert os.path.exists("c.npy")
+    with open("t.jsonl") as lines:
+        told = [line for line in map(json.loads, lines) if line.get("held")]
+    assert told and all(line["workers"] in (0, 1, 2) for line in told), told
+    with open("h.svg") as file:
+        drawn = file.read()
+    assert "deadline" in drawn and "Workers" in drawn and "Money" not in drawn
 
 
 apart.main(at_once=3)

@@ -12,6 +12,7 @@ import tempfile
 
 import far_jobs
 import hosts
+from processes import wait_until
 
 SHOAL = os.path.abspath(sys.argv[1])
 
@@ -73,7 +74,18 @@ def rows_of(far):
     return [path, "-k", "4", "--init", "random", "--iterations", "6", "--tolerance", "0"]
 
 
-CASES = [data_goes_once, sixteen_workers, beside_local_ones]
+def held_to_a_budget(far):
+    """It begins with one of four workers on two hosts, and more come as soon as rounds tell that money is there."""
+    words = [*far_jobs.ssh_options(far), "--budget", "5usd", "--price", "1usd"]
+    job = far_jobs.Job(SHOAL, far.folder, "held", ["ssh:h1:2,h2:2"], words)
+    with far[1].slow_link():
+        job.start()
+        wait_until(lambda: (job.show() or {}).get("workers", 0) > 1, far_jobs.SOON, "more workers than one")
+    job.ends(0, "of their number; $0.0")
+    job.agrees()
+
+
+CASES = [data_goes_once, sixteen_workers, beside_local_ones, held_to_a_budget]
 
 
 def main():

@@ -47,6 +47,17 @@ def attached(far, cluster):
     wait_until(lambda: is_given_back(cluster), slurm.SOON, "the nodes are given back")
 
 
+def attached_held(far, cluster):
+    """It begins with one of the tasks that a range allows, and gets more."""
+    job = far_jobs.Job(SHOAL, far.folder, "held", ["slurm:1..4?partition=base&time=5"],
+                       ["--budget", "5usd", "--price", "1usd"], variables={**slurm.Slurm.variables(), **CACHE})
+    job.start()
+    wait_until(lambda: (job.show() or {}).get("workers", 0) > 1, far_jobs.SOON, "more workers than one")
+    job.ends(0, "of their number; $0.0")
+    job.agrees()
+    wait_until(lambda: is_given_back(cluster), slurm.SOON, "the nodes are given back")
+
+
 def attached_starter_dies(far, cluster):
     """Agents and workers end, the allocation too; the job can go on."""
     job = attached_job(far, "orphaned")
@@ -179,7 +190,7 @@ def array_fails(far, cluster):
     job.ends(2, "unknown option 'colour'")
 
 
-ATTACHED = [attached, attached_starter_dies, attached_is_cancelled, attached_waits]
+ATTACHED = [attached, attached_held, attached_starter_dies, attached_is_cancelled, attached_waits]
 ARRAYS = [array_is_requeued, array_outlives_starter, array_is_cancelled, array_fails]
 
 
