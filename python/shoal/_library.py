@@ -85,7 +85,7 @@ class TaskResult(Structure):
 
 class TaskWorkersOptions(Structure):
     _fields_ = [("workers", POINTER(c_char_p)), ("program", c_char_p), ("ssh", c_char_p), ("threads", c_int64),
-                ("memory", c_int64), ("say", SAY), ("context", c_void_p)]
+                ("memory", c_int64), ("shared", c_char_p), ("say", SAY), ("context", c_void_p)]
 
 
 # The C name of each, for the test that compares them.

@@ -170,7 +170,7 @@ static const learn_example examples[] = {
     {"shoal sweep plot digits best.svg", "the value of each trial, and the best so far"},
     {"shoal sweep plot digits where.png --kind contour --x rate --y batch", "where good trials are"},
     {"shoal sweep plot digits map.svg --kind map --machines 'aws:*/c7i.*' --spot --work 1000",
-     "money against time for 1,000 steps of such trials, with the front that nothing beats"},
+     "money against time for 1,000 steps of such trials, with the Pareto front"},
     {NULL, NULL},
 };
 const cli_verb cli_sweep_plot = {

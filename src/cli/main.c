@@ -12,7 +12,8 @@
 #include "run/ranks.h"
 #include "run/process.h"
 
-/* The verbs of learners come before these, then what is done with a model, then the learners' plans. */
+/* Before these come the verbs of learners, what is done with a model, clusters, and the learners' plans.  Verbs of one
+ * first word lie side by side. */
 static const cli_verb *const other_verbs[] = {
     &cli_plan_search, &cli_sweep,        &cli_sweep_show,  &cli_sweep_best,   &cli_sweep_table,  &cli_sweep_export,
     &cli_sweep_watch, &cli_sweep_plot,   &cli_sweep_check, &cli_sweep_list,   &cli_calibrate,    &cli_data_info,
@@ -39,12 +40,12 @@ const cli_verb *const *cli_verbs(void)
             list[count++] = cli_learner_verb(*face);
     list[count++] = &cli_predict;
     list[count++] = &cli_run;
+    for (const cli_verb *const *verb = cli_cluster_verbs; *verb; verb++)
+        list[count++] = *verb;
     for (const learn_face *const *face = learn_faces; *face; face++)
         if (cli_plan_verb(*face))
             list[count++] = cli_plan_verb(*face);
     list[count++] = cli_plan_run();
-    for (const cli_verb *const *verb = cli_cluster_verbs; *verb; verb++)
-        list[count++] = *verb;
     memcpy(list + count, other_verbs, sizeof other_verbs);
     return list;
 }
