@@ -7,7 +7,8 @@
  *
  * Nothing is forced to the disk: a file that a crash of the machine left torn fails its checksum and is fetched again.
  * A file's time of modification says when it was last used.  The lock is taken only to remove old files, so that two
- * processes do not both remove the oldest half. */
+ * processes do not both remove the oldest half.  The turn to fetch a content is a lock, too: on one byte of the file of
+ * turns, the one that its id says.  So no files of turns pile up, and the kernel ends the turn of a process that dies. */
 #include "engine/store/job_cache.h"
 
 #include <dirent.h>
@@ -34,7 +35,7 @@
 #include "base/world.h"
 
 enum { HEAD_BYTES = 64, NAME_BYTES = BASE_HASH_HEX + 24, STALE_SECONDS = 3600, LOCK_TRIES = 40 };
-static const char magic[8] = "shoalslc", lock_name[] = ".lock", temporary[] = ".new-";
+static const char magic[8] = "shoalslc", lock_name[] = ".lock", turns_name[] = ".turns", temporary[] = ".new-";
 
 struct job_cache {
     char *folder; /* the caller's */
@@ -119,7 +120,8 @@ static bool map_file(job_cached *out, int file, const unsigned char *id, size_t 
 {
     struct stat info;
     *out = (job_cached){0};
-    if (fstat(file, &info) < 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != size + HEAD_BYTES ||
+    if (fstat(file, &info) < 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
+        (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 || (uint64_t)info.st_size != size + HEAD_BYTES ||
         base_mapped_open(&out->mapped, file, 0, size + HEAD_BYTES, "a file of the cache") < 0)
         return false;
     out->data = base_mapped_bytes(out->mapped) + HEAD_BYTES;
@@ -292,13 +294,17 @@ static int lock_cache(int folder)
     return -1;
 }
 
+static bool has_room(const job_cache *cache, int folder, size_t size)
+{
+    return size <= INT64_MAX - HEAD_BYTES && (int64_t)size + HEAD_BYTES <= limit_of(cache, folder, 0);
+}
+
 /* Whether it was kept. */
 static bool keep_rows(const job_cache *cache, int folder, const unsigned char *id, const void *data, size_t size)
 {
     char name[BASE_HASH_HEX];
     base_hex_write(name, id, BASE_HASH_SIZE);
-    if (size > INT64_MAX - HEAD_BYTES || (int64_t)size + HEAD_BYTES > limit_of(cache, folder, 0) ||
-        !write_file(folder, name, id, data, size))
+    if (!has_room(cache, folder, size) || !write_file(folder, name, id, data, size))
         return false;
     int held = lock_cache(folder);
     bool good = held >= 0 && remove_oldest(cache, folder, name);
@@ -316,4 +322,40 @@ void job_cache_put(job_cache *cache, const unsigned char id[BASE_HASH_SIZE], con
         atomic_fetch_add(&cache->missed, 1);
     if (folder >= 0)
         close(folder);
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
+
+static struct flock byte_of_turn(const unsigned char *id)
+{
+    uint64_t place;
+    memcpy(&place, id, sizeof place);
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)(le64toh(place) >> 2), .l_len = 1};
+}
+
+bool job_cache_turn(job_turn *out, job_cache *cache, const unsigned char id[BASE_HASH_SIZE], size_t size)
+{
+    struct flock wanted = byte_of_turn(id);
+    int folder = open_slices(cache, true);
+    int file = folder >= 0 ? openat(folder, turns_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)
+                           : -1;
+    *out = (job_turn){.file = file};
+    bool locked = file >= 0 && fcntl(file, F_OFD_SETLK, &wanted) == 0;
+    bool others = file >= 0 && !locked && (errno == EAGAIN || errno == EACCES);
+    out->held = locked && has_room(cache, folder, size);
+    if (file >= 0 && !out->held)
+        close(file);
+    if (folder >= 0)
+        close(folder);
+    return !others;
+}
+
+void job_turn_end(job_turn *turn)
+{
+    struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    if (turn->held) {
+        (void)fcntl(turn->file, F_OFD_SETLK, &all); /* though a child that was just forked still has it open */
+        close(turn->file);
+    }
+    *turn = (job_turn){0};
 }

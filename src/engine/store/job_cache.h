@@ -3,7 +3,10 @@
  *
  * Any number of processes share a folder.  Each file is named by its content's id and is only ever renamed into place
  * whole; a reader maps it, and keeps it even if it is removed meanwhile.  A cache never fails: what can't be
- * kept is just not there. */
+ * kept is just not there.
+ *
+ * Whoever puts bytes has checked that they are what their id says.  Whoever gets them can rely on that: a file that
+ * another user owns or can write to is not taken. */
 #ifndef JOB_CACHE_H
 #define JOB_CACHE_H
 
@@ -37,5 +40,18 @@ void job_cached_release(job_cached *cached);
 bool job_cached_is_lost(const job_cached *cached);
 /* Keeps it, if it can, and removes the least recently used to stay within the limit. */
 void job_cache_put(job_cache *cache, const unsigned char id[BASE_HASH_SIZE], const void *data, size_t size);
+
+/* The turn to fetch a content: of all threads and processes that share the folder one has it at a time, so that the
+ * others find there what that one has fetched and put. */
+typedef struct job_turn {
+    int file;
+    bool held;
+} job_turn;
+
+/* False while another has the turn.  True and not held: there is no point in waiting, since the content would not be
+ * kept, or the folder has no locks. */
+bool job_cache_turn(job_turn *out, job_cache *cache, const unsigned char id[BASE_HASH_SIZE], size_t size);
+/* So does the end of its process. */
+void job_turn_end(job_turn *turn);
 
 #endif

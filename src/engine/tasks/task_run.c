@@ -23,46 +23,87 @@ static int check_held(const task_bytes *bytes, const void *data, size_t size)
     return size == (size_t)bytes->size && memcmp(hash, bytes->hash, sizeof hash) == 0 ? SHOAL_OK : SHOAL_BROKEN;
 }
 
-/* From the store.  A client puts again what its store has forgotten. */
-static int get_apart(shoal_blob *out, const task_means *means, const task_bytes *bytes, const char *key)
+static bool is_leaving(const task_means *means)
 {
-    static const double looks = 16;
-    int64_t until = base_time_after(base_now(), means->absence);
-    for (;;) {
-        int status = shoal_store_get(means->store, key, out, means->deadline(means->context));
-        if (status == SHOAL_OK && check_held(bytes, out->data, out->size) < 0) {
-            shoal_blob_release(out);
-            status = SHOAL_BROKEN;
-        }
-        bool leaving = means->leave && atomic_load(means->leave);
-        if ((status != SHOAL_ABSENT && status != SHOAL_BROKEN) || base_now() >= until || leaving)
-            return status;
-        base_sleep_until(base_time_after(base_now(), means->absence / looks));
+    return means->leave && atomic_load(means->leave);
+}
+
+/* In this machine's cache, where only what was checked is put. */
+static bool hold_cached(task_held *out, const task_means *means, const task_bytes *bytes)
+{
+    if (!means->cache || !job_cache_get(&out->cached, means->cache, bytes->hash, (size_t)bytes->size))
+        return false;
+    out->bytes = out->cached.data;
+    return true;
+}
+
+/* From the store.  What the cache keeps is used from there, so that all workers of a machine share its memory. */
+static int fetch_apart(task_held *out, const task_means *means, const task_bytes *bytes, const char *key)
+{
+    int status = shoal_store_get(means->store, key, &out->blob, means->deadline(means->context));
+    if (status == SHOAL_OK && check_held(bytes, out->blob.data, out->blob.size) < 0) {
+        shoal_blob_release(&out->blob);
+        status = SHOAL_BROKEN;
+    }
+    if (status < 0)
+        return status;
+    out->bytes = out->blob.data;
+    if (means->cache) {
+        job_cache_put(means->cache, bytes->hash, out->blob.data, out->blob.size);
+        if (hold_cached(out, means, bytes))
+            shoal_blob_release(&out->blob);
+    }
+    return SHOAL_OK;
+}
+
+/* Waits while another worker of this machine fetches the same, but no longer than a request may take: that one may be
+ * stopped. */
+static void await_turn(job_turn *turn, const task_means *means, const task_bytes *bytes)
+{
+    static const double longest = 0.016;
+    int64_t until = means->deadline(means->context);
+    for (double pause = 0.001; !job_cache_turn(turn, means->cache, bytes->hash, (size_t)bytes->size);
+         pause = pause < longest ? 2 * pause : longest) {
+        if (is_leaving(means) || base_now() >= until)
+            return;
+        base_sleep_until(base_time_after(base_now(), pause));
     }
 }
 
-/* What lies apart is named by its hash, and so can be looked for in this machine's cache first. */
+/* Once a machine: the first of its workers fetches it, and the others find it in the cache. */
+static int hold_apart(task_held *out, const task_means *means, const task_bytes *bytes, const char *key)
+{
+    job_turn turn = {0};
+    if (hold_cached(out, means, bytes))
+        return SHOAL_OK;
+    if (means->cache)
+        await_turn(&turn, means, bytes);
+    int status = hold_cached(out, means, bytes) ? SHOAL_OK : fetch_apart(out, means, bytes, key);
+    job_turn_end(&turn);
+    return status;
+}
+
+/* What lies apart may be absent for a while: a client puts again what its store has forgotten. */
 int task_hold(task_held *out, const task_means *means, const task_bytes *bytes)
 {
+    static const double looks = 16;
+    int64_t until = 0; /* since it was first missed, not while others were waited for */
     *out = (task_held){.bytes = bytes->inside, .size = (size_t)bytes->size};
     if (!bytes->apart)
         return SHOAL_OK;
-    if (means->cache && job_cache_get(&out->cached, means->cache, bytes->hash, (size_t)bytes->size)) {
-        out->bytes = out->cached.data;
-        if (check_held(bytes, out->bytes, out->size) == SHOAL_OK)
-            return SHOAL_OK;
-        job_cached_release(&out->cached);
-    }
     job_key key = bytes->place ? job_key_of(means->id, bytes->place) : task_key_data(means->id, bytes->hash);
-    int status = get_apart(&out->blob, means, bytes, key.text);
-    if (status == SHOAL_ABSENT)
-        return shoal_fail(SHOAL_ABSENT, "%s: the store does not have it any more", key.text);
-    if (status == SHOAL_BROKEN)
-        return shoal_fail(SHOAL_BROKEN, "%s: the store has something else there", key.text);
-    out->bytes = out->blob.data;
-    if (status == SHOAL_OK && means->cache)
-        job_cache_put(means->cache, bytes->hash, out->bytes, out->size);
-    return status;
+    for (;;) {
+        int status = hold_apart(out, means, bytes, key.text);
+        if (status != SHOAL_ABSENT && status != SHOAL_BROKEN)
+            return status;
+        if (until == 0)
+            until = base_time_after(base_now(), means->absence);
+        if (base_now() >= until || is_leaving(means))
+            return status == SHOAL_ABSENT
+                       ? shoal_fail(SHOAL_ABSENT, "%s: the store does not have it any more", key.text)
+                       : shoal_fail(SHOAL_BROKEN, "%s: the store has something else there", key.text);
+        base_sleep_until(base_time_after(base_now(), means->absence / looks));
+    }
 }
 
 void task_held_release(task_held *held)
