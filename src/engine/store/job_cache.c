@@ -7,8 +7,9 @@
  *
  * Nothing is forced to the disk: a file that a crash of the machine left torn fails its checksum and is fetched again.
  * A file's time of modification says when it was last used.  The lock is taken only to remove old files, so that two
- * processes do not both remove the oldest half.  The turn to fetch a content is a lock, too: on one byte of the file of
- * turns, the one that its id says.  So no files of turns pile up, and the kernel ends the turn of a process that dies. */
+ * processes do not both remove the oldest half.  The turn to fetch a content is a lock, too: on one byte of the file
+ * of turns, the one that its id says.  So no files of turns pile up, and the kernel ends the turn of a process that
+ * dies. */
 #include "engine/store/job_cache.h"
 
 #include <dirent.h>
@@ -337,8 +338,8 @@ bool job_cache_turn(job_turn *out, job_cache *cache, const unsigned char id[BASE
 {
     struct flock wanted = byte_of_turn(id);
     int folder = open_slices(cache, true);
-    int file = folder >= 0 ? openat(folder, turns_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)
-                           : -1;
+    int file =
+        folder >= 0 ? openat(folder, turns_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600) : -1;
     *out = (job_turn){.file = file};
     bool locked = file >= 0 && fcntl(file, F_OFD_SETLK, &wanted) == 0;
     bool others = file >= 0 && !locked && (errno == EAGAIN || errno == EACCES);
