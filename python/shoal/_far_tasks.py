@@ -15,7 +15,8 @@ where HEAD, of SIZE bytes, is a pickle of a dict:
     many        whether the body has a list of calls, whose results are a list
 
 and BODY one of (arguments, keywords).  Files are numbers in the list that came before the question.  An answer is 'R'
-and the pickle of a result, or 'E' and a pickle of (host, kind, text, traceback, exception).
+and the pickle of a result, 'E' and a pickle of (host, kind, text, traceback, exception), or 'V' and a sentence: this
+Python has another version, and nothing was run.
 
 All this is between this file and shoal/executor.py, which always sends its own version of it."""
 import concurrent.futures
@@ -105,20 +106,22 @@ class Tasks:
     def answer(self, question):
         """The parts of the answer."""
         process = os.getpid()
+        line = bytes(question[:64]).partition(b"\n")[0]
+        version, size = line.decode().split()
+        ours = "%d.%d" % sys.version_info[:2]
+        if ours != version:
+            return b"V", ("%s has Python %s (%s), but the tasks are those of Python %s: all workers need the same "
+                          "version, which python=... names" % (self.host, ours, sys.executable, version)).encode()
         try:
-            parts = b"R", self.run(question)
+            parts = b"R", self.run(memoryview(question)[len(line) + 1:], int(size))
         except BaseException as error:  # SystemExit too: the one who called must hear of it
             parts = b"E", pickle.dumps((self.host, ) + far.describe_error(error, self.dumps), far.PROTOCOL)
         if os.getpid() != process:
             os._exit(0)  # the function has forked, and this is its child, which has come back from it
         return parts
 
-    def run(self, question):
-        line, rest = bytes(question[:64]).partition(b"\n")[0], memoryview(question)
-        version, size = line.decode().split()
-        check_version(version)
-        rest = rest[len(line) + 1:]
-        head, rest = pickle.loads(rest[:int(size)]), rest[int(size):]
+    def run(self, rest, size):
+        head, rest = pickle.loads(rest[:size]), rest[size:]
         self.apply_settings(self.files[head["settings"]])
         function = self.function(head["function"])
         body, rest = rest[:head["body"]], rest[head["body"]:]
@@ -172,13 +175,6 @@ class Tasks:
             if "cloudpickle" not in sys.modules:
                 raise
         return sys.modules["cloudpickle"].dumps(value, pickle.HIGHEST_PROTOCOL)
-
-
-def check_version(theirs):
-    ours = "%d.%d" % sys.version_info[:2]
-    if ours != theirs:
-        raise RuntimeError("Python %s is here (%s), but the tasks are those of Python %s: the same version is needed, "
-                           "which python=... names" % (ours, sys.executable, theirs))
 
 
 def name_of(function):

@@ -59,7 +59,7 @@ module.serve(s,kept)
 
 
 class BrokenExecutor(Error, concurrent.futures.BrokenExecutor):
-    """No worker is left, or the store is gone: nothing more can be run."""
+    """No worker is left, the store is gone, or a worker's Python has another version: nothing more is run."""
 
 
 def in_place() -> None:
@@ -371,7 +371,8 @@ class Core:
                     break
                 continue
             try:
-                self.take(result.contents)
+                if not self.take(result.contents):
+                    break
             finally:
                 library.shoal_task_result_free(ctypes.byref(result))
         self.release()
@@ -392,22 +393,31 @@ class Core:
             if status == -6:
                 self.changed.wait(0.01)
                 return False
+        self.break_down(sentence)
+        return True
+
+    def break_down(self, sentence: str) -> None:
+        with self.changed:
             self.broken = sentence
             futures, self.waiting = list(self.waiting.values()), {}
             self.changed.notify_all()
         for future in futures:
             if not future.cancelled():
                 future.set_exception(BrokenExecutor(sentence))
-        return True
 
-    def take(self, result: TaskResult) -> None:
+    def take(self, result: TaskResult) -> bool:
+        """Gives it to its future.  False if it says that no task can be run."""
         value = read_result(result)
+        if value[0] == "broken":
+            self.break_down(value[1])
+            return False
         with self.changed:
             future = self.waiting.pop(result.number, None)
             if future is None:
                 self.early[result.number] = value
         if future is not None:
             finish(future, *value)
+        return True
 
     def release(self) -> None:
         if self.owner != os.getpid():
@@ -451,6 +461,8 @@ def read_result(result: TaskResult) -> tuple[Any, ...]:
     try:
         if data[0] == ord("R"):
             return "result", pickle.loads(data[1:])
+        if data[0] == ord("V"):
+            return "broken", bytes(data[1:]).decode(errors="replace")
         return "error", remote_error(*pickle.loads(data[1:]))
     except BaseException as error:  # of a class that can't be read here
         return "error", Error(f"{host}: what the task returned can't be read here: {type(error).__name__}: {error}")

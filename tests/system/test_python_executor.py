@@ -11,6 +11,7 @@ import operator
 import os
 import pathlib
 import pickle
+import re
 import shutil
 import signal
 import sys
@@ -299,9 +300,16 @@ def test_pythons():
     (other / "sitecustomize.py").write_text("import sys\nsys.version_info = (3, 7, 3, 'final', 0)\n")
     (folder / "python37").write_text(f"#!/bin/sh\nPYTHONPATH={other} exec {sys.executable} \"$@\"\n")
     (folder / "python37").chmod(0o755)
-    with shoal.Executor("local:1", python=str(folder / "python37")) as executor:
-        raises("another version", RuntimeError, r"Python 3\.7 is here .* tasks are those of Python 3\.\d+: the same "
-               "version is needed", lambda: executor.submit(functions.forever, "/nowhere").result(60))
+    begun = folder / "begun"
+    here = "%d.%d" % sys.version_info[:2]
+    said = rf"^{re.escape(os.uname().nodename)} has Python 3\.7 \(.*\), but the tasks are those of Python {here}: "
+    with shoal.Executor("local:2", python=str(folder / "python37")) as executor:
+        calls = [lambda: executor.submit(functions.forever, str(begun)).result(60)] * 2
+        sentences = {str(raises("another version", shoal.executor.BrokenExecutor, said, call)) for call in calls}
+        raises("the executor is broken", shoal.executor.BrokenExecutor, said, lambda: executor.submit(abs, 1))
+        check("in one sentence", len(sentences) == 1 and not begun.exists(), sentences)
+    with shoal.Executor("local:2", python=str(folder / "python37")) as executor:
+        raises("all that waits", shoal.executor.BrokenExecutor, said, lambda: list(executor.map(abs, range(200))))
     with shoal.Executor("local:1", python=str(folder / "no-python")) as executor:
         raises("no such Python", RemoteError, "there is no such Python", lambda: executor.submit(abs, 1).result(60))
     raises("no such worker", ValueError, "'cloud:3' is not one of", lambda: shoal.Executor("cloud:3"))
