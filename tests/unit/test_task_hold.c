@@ -263,6 +263,55 @@ static void the_store_is_checked(void **state)
     end(&worker);
 }
 
+/* The first time it runs, the cache's file shrinks under it. */
+static char cached_file[512];
+static int runs;
+
+static int read_all(void **bytes, size_t *size, const shoal_task_call *call)
+{
+    if (runs++ == 0)
+        assert_int_equal(truncate(cached_file, 4096), 0);
+    *bytes = malloc(call->size);
+    memcpy(*bytes, call->bytes, *size = call->size);
+    return SHOAL_OK;
+}
+
+static int state_of_run(holder *worker, const task_running *running)
+{
+    void *encoded = NULL;
+    size_t size = 0;
+    task_outcome outcome;
+    EXPECT_OK(task_run(&encoded, &size, &worker->means, running));
+    EXPECT_OK(task_outcome_decode(&outcome, encoded, size));
+    int state = outcome.state;
+    task_outcome_release(&outcome);
+    base_free(&encoded);
+    return state;
+}
+
+static void what_was_read_from_a_damaged_file_is_no_result(void **state)
+{
+    (void)state;
+    static const shoal_task_entry functions[] = {{"read", read_all}, {NULL, NULL}};
+    static const _Atomic uint32_t stop;
+    char name[BASE_HASH_HEX];
+    task_item item = {.function = "read", .argument = datum()};
+    const task_running running = {.item = &item, .stop = &stop};
+    holder worker;
+    put_datum(content);
+    begin(&worker, 20);
+    worker.means.function = functions;
+    worker.means.host = "here";
+    worker.means.memory = 1 << 20;
+    base_hex_write(name, item.argument.hash, sizeof item.argument.hash);
+    snprintf(cached_file, sizeof cached_file, "%s/%s", job_cache_folder(worker.means.cache), name);
+    runs = 0;
+    assert_int_equal(state_of_run(&worker, &running), TASK_RETURNED);
+    assert_int_equal(state_of_run(&worker, &running), SHOAL_TASK_DONE);
+    assert_int_equal(fetched(&worker), 2);
+    end(&worker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +322,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nobody_waits_for_what_is_not_kept, fill, job_teardown),
         cmocka_unit_test_setup_teardown(hostile_files_are_refused, fill, job_teardown),
         cmocka_unit_test_setup_teardown(the_store_is_checked, fill, job_teardown),
+        cmocka_unit_test_setup_teardown(what_was_read_from_a_damaged_file_is_no_result, fill, job_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

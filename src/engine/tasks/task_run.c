@@ -106,6 +106,16 @@ int task_hold(task_held *out, const task_means *means, const task_bytes *bytes)
     }
 }
 
+/* Whether the cache's file shrank or became unreadable meanwhile: what was made of it may be wrong.  A look at its end
+ * also finds a file that shrank while only the kernel read it. */
+static bool is_lost(const task_held *held)
+{
+    if (!held->cached.data || held->size == 0)
+        return false;
+    (void)((const volatile unsigned char *)held->bytes)[held->size - 1];
+    return job_cached_is_lost(&held->cached);
+}
+
 void task_held_release(task_held *held)
 {
     if (held->cached.data)
@@ -165,6 +175,7 @@ typedef struct shared_files {
     shoal_task_file *file;
     task_held *held;
     bool absent; /* one that was asked for is not in the store */
+    bool lost;   /* one can't be read any more */
 } shared_files;
 
 static int open_shared(const shoal_task_call *call, int file)
@@ -195,8 +206,10 @@ static int begin_shared(shared_files *self)
 
 static void end_shared(shared_files *self)
 {
-    for (int i = 0; self->held && i < self->item->files; i++)
+    for (int i = 0; self->held && i < self->item->files; i++) {
+        self->lost |= is_lost(&self->held[i]);
         task_held_release(&self->held[i]);
+    }
     base_free(&self->held);
     base_free(&self->file);
 }
@@ -231,6 +244,10 @@ static int run_function(void **out, size_t *size, const task_means *means, const
     task_outcome outcome = {.host = means->host, .deaths = running->deaths, .message = ""};
     outcome.status = status == SHOAL_OK ? function(&bytes, &length, &call) : status;
     end_shared(&shared);
+    if (shared.lost || is_lost(argument)) {
+        free(bytes);
+        return task_run_not(out, size, means, TASK_RETURNED, 0, ""); /* to be run again */
+    }
     outcome.seconds = -base_seconds_until(began);
     outcome.state = outcome.status == SHOAL_OK ? SHOAL_TASK_DONE : SHOAL_TASK_FAILED;
     if (outcome.status < 0) {
@@ -312,6 +329,10 @@ static int run_command(void **out, size_t *size, const task_means *means, const 
     int64_t began = base_now();
     int status = task_command_run(&ended, means, running, argument->bytes, argument->size);
     outcome.seconds = -base_seconds_until(began);
+    if (status == SHOAL_OK && is_lost(argument)) {
+        task_ended_release(&ended);
+        return task_run_not(out, size, means, TASK_RETURNED, 0, "");
+    }
     if (status == SHOAL_OK && ended.stopped)
         status = shoal_fail(SHOAL_STOPPED, "the task was stopped");
     if (status == SHOAL_OK)
