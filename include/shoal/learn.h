@@ -408,7 +408,8 @@ typedef struct shoal_algorithm {
     /* Optional, all three or none: for learners that compute on crew->device, which holds a slice's rows from then on.
      *
      * attach is asked before a round is mapped, once a slice.  SHOAL_ABSENT (nothing to hold: no round of this run
-     * would be mapped there) and SHOAL_MEMORY are no failures: the slice is mapped grain by grain.
+     * would be mapped there) and SHOAL_MEMORY are no failures: the slice is mapped grain by grain.  After SHOAL_STOPPED
+     * it is asked again.
      * map_many adds all grains of the slice to a partial that is neutral; whatever it keeps from round to round, it
      * gives whole sums, never the change.  It asks crew->asked now and then.  SHOAL_ABSENT: not this round.  Any other
      * failure but SHOAL_STOPPED voids what is held: it is detached, and the whole slice is mapped by `map`, not

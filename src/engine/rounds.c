@@ -224,9 +224,7 @@ static int leap(shoal_round **next, int64_t *rounds, rounds_run *run)
     *rounds = 0;
     if (run->ranks || options->every_round || !run->call->device || (options->stop && *options->stop) || run->saved < 0)
         return SHOAL_OK;
-    int status = engine_mapper_begin(run->mapper, run->round);
-    if (status == SHOAL_OK)
-        status = engine_slice_leap(next, rounds, run->mapper, run->slice, LEAP_MOST);
+    int status = engine_slice_leap(next, rounds, run->mapper, run->slice, run->round, LEAP_MOST);
     if (status == SHOAL_OK && *rounds > 0) {
         engine_number_round(*next, run->round->number + *rounds);
         engine_mapper_counted(run->mapper, report->counter);

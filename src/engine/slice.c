@@ -621,8 +621,15 @@ static void let_go(engine_slice *slice, engine_mapper *mapper, int status)
     slice->holder->detach(&slice->held);
 }
 
-/* Whether the device holds the slice's rows, now if not before. */
-static bool hold(mapping *job)
+/* Whether the device may be asked: it is not where it has refused this slice. */
+static bool is_worth_asking(const engine_mapper *mapper, const engine_slice *slice, const shoal_round *round)
+{
+    return may_hold(mapper, round) && slice->grains > 0 && (slice->held || !slice->was_asked);
+}
+
+/* Has the device hold the slice's rows, now if not before.  SHOAL_ABSENT: it does not.  Other failures are the map's:
+ * it was stopped while rows went there, or those were not the right rows. */
+static int hold(mapping *job)
 {
     engine_slice *slice = job->slice;
     engine_mapper *mapper = job->mapper;
@@ -632,16 +639,21 @@ static bool hold(mapping *job)
                                 .weights = slice->rows.weights,
                                 .read = read_slice_rows},
                        .slice = slice};
-    if (!may_hold(mapper, mapper->round) || slice->grains == 0)
-        return false;
-    if (slice->was_asked)
-        return slice->held != NULL;
-    slice->was_asked = true;
+    if (!is_worth_asking(mapper, slice, mapper->round))
+        return SHOAL_ABSENT;
+    if (slice->held)
+        return SHOAL_OK;
     slice->holder = mapper->algorithm;
     int status = mapper->algorithm->attach(&slice->held, mapper->round, &rows.rows, &mapper->crew);
+    const int checked = check_rows(&slice->rows, SHOAL_OK);
+    if (checked < 0 || status == SHOAL_STOPPED) { /* no word against the device */
+        mapper->algorithm->detach(&slice->held);
+        return checked < 0 ? checked : status;
+    }
+    slice->was_asked = true;
     if (status < 0)
         let_go(slice, mapper, status);
-    return slice->held != NULL;
+    return slice->held ? SHOAL_OK : SHOAL_ABSENT;
 }
 
 /* The whole slice at once.  SHOAL_ABSENT: grain by grain, as if the device had never been asked. */
@@ -649,10 +661,10 @@ static int map_held(mapping *job, const shoal_layout *layout, const engine_parts
 {
     engine_slice *slice = job->slice;
     engine_mapper *mapper = job->mapper;
-    if (!hold(job))
-        return SHOAL_ABSENT;
+    int status = hold(job);
     job->carried = false;
-    int status = make_merged(job, layout);
+    if (status == SHOAL_OK)
+        status = make_merged(job, layout);
     if (status < 0)
         return status;
     learn_partial_clear(job->merged, false);
@@ -678,7 +690,8 @@ bool engine_slice_held(const engine_slice *slice)
     return slice->held != NULL;
 }
 
-int engine_slice_leap(shoal_round **next, int64_t *rounds, engine_mapper *mapper, engine_slice *slice, int64_t most)
+int engine_slice_leap(shoal_round **next, int64_t *rounds, engine_mapper *mapper, engine_slice *slice,
+                      const shoal_round *round, int64_t most)
 {
     mapping job = {.mapper = mapper,
                    .slice = slice,
@@ -686,10 +699,15 @@ int engine_slice_leap(shoal_round **next, int64_t *rounds, engine_mapper *mapper
                    .rows = engine_rows_of(mapper->shape, slice->first_grain, slice->grains)};
     *next = NULL;
     *rounds = 0;
-    if (!mapper->algorithm->leap || slice->grains != mapper->shape->grains || !hold(&job))
+    if (!mapper->algorithm->leap || slice->grains != mapper->shape->grains || !is_worth_asking(mapper, slice, round))
         return SHOAL_OK;
-    int status = mapper->algorithm->leap(next, rounds, mapper->round, slice->held, most, &mapper->crew,
-                                         mapper->thread[0].counters);
+    int status = engine_mapper_begin(mapper, round);
+    if (status == SHOAL_OK)
+        status = hold(&job);
+    if (status < 0)
+        return status == SHOAL_ABSENT ? SHOAL_OK : status;
+    status = mapper->algorithm->leap(next, rounds, mapper->round, slice->held, most, &mapper->crew,
+                                     mapper->thread[0].counters);
     if (status == SHOAL_OK && *rounds > 0)
         slice->memo_round = -1;
     if (status == SHOAL_OK || status == SHOAL_STOPPED)

@@ -95,9 +95,10 @@ int engine_slice_map_parts(shoal_partial **out, engine_mapper *mapper, engine_sl
 /* The grains of part `part` of a slice: how many come before it; part == parts gives all. */
 int64_t engine_part_begin(int64_t grains, int64_t parts, int64_t part);
 
-/* Does several rounds at once where the slice has all rows and the learner can: *next is the round after *rounds of
- * them, not numbered; NULL, and 0 rounds, where it can't. */
-int engine_slice_leap(shoal_round **next, int64_t *rounds, engine_mapper *mapper, engine_slice *slice, int64_t most);
+/* Does several rounds at once, from a round that need not be begun, where the slice has all rows and the learner can:
+ * *next is the round after *rounds of them, not numbered; NULL, and 0 rounds, where it can't. */
+int engine_slice_leap(shoal_round **next, int64_t *rounds, engine_mapper *mapper, engine_slice *slice,
+                      const shoal_round *round, int64_t most);
 /* Whether rows of the slice lie on the device. */
 bool engine_slice_held(const engine_slice *slice);
 

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "kernel/device/kernel_device.h"
 #include "kernel/kernel.h"
 #include "learn/standardise.h"
 #include "function.h"
@@ -86,6 +87,8 @@ int run_check(const shoal_request *request)
         status = run_ranks_begin(&request->ranks, run_on_workers(&request->workers));
     if (status == SHOAL_OK)
         status = kernel_choose(&set, request->place.kernel);
+    if (status == SHOAL_OK)
+        status = kernel_device_check(request->place.device); /* before workers are started with it */
     if (status < 0 || !run_is_first())
         return status;
     run_request_outputs(&outputs, request);

@@ -25,6 +25,7 @@
 #include "base/spawn.h"
 #include "engine/store/job_admin.h"
 #include "engine/store/job_roots.h"
+#include "kernel/device/kernel_device.h"
 #include "kernel/kernel.h"
 #include "learn/face.h"
 #include "launch/cloud/notice.h"
@@ -162,9 +163,12 @@ typedef struct made_texts {
 static int make_options(shoal_worker_options *out, const run_worker_options *work, made_texts *texts)
 {
     const kernel_set *set = NULL;
+    kernel_device *device = NULL;
     int status = parse_roles(&out->roles, work->roles);
     if (status == SHOAL_OK)
         status = kernel_choose(&set, work->kernel);
+    if (status == SHOAL_OK && work->device) /* one that is named must be there, whatever jobs there will be */
+        status = kernel_device_choose(&device, work->device);
     if (status == SHOAL_OK && work->id)
         status = parse_hex(&out->id, work->id);
     if (status == SHOAL_OK && work->spec)

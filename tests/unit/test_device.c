@@ -1,7 +1,7 @@
 /* Labels: threads k-means with rows on a device, here one that computes on the CPU: the same bits as without; every
  * failure of it, at every call, leaves the result as it is and tells why; stops end the run. */
 #include "device/fake_device.h"
-#include "unit/kmeans_support.h"
+#include "unit/slice_support.h"
 
 typedef struct run {
     shoal_type type;
@@ -139,12 +139,129 @@ static void test_words(void **state)
     assert_int_equal(run_on(&result, &report, &run, "gpu"), SHOAL_USAGE);
     assert_string_equal(shoal_error(), "--device: 'gpu' is not auto, cpu, cuda or cuda:N");
     assert_int_equal(run_on(&result, &report, &run, "cuda:-1"), SHOAL_USAGE);
+    assert_int_equal(run_on(&result, &report, &run, "cuda:64"), SHOAL_USAGE);
+    assert_string_equal(shoal_error(), "--device: 'cuda:64' is beyond cuda:63");
+    assert_int_equal(kernel_device_check("cuda:63"), SHOAL_OK);
     setenv("SHOAL_CUDA_PLUGIN", "/nowhere/libshoal-cuda.so", 1);
     assert_int_equal(run_on(&result, &report, &run, "cuda"), SHOAL_ABSENT);
     assert_non_null(strstr(shoal_error(), "/nowhere/libshoal-cuda.so: the CUDA plug-in can't be loaded"));
     assert_int_equal(run_on(&result, &report, &run, "auto"), SHOAL_OK); /* too little for a GPU to be looked for */
     assert_null(report.device);
     shoal_result_free(&result);
+}
+
+/* ---- slices ------------------------------------------------------------------------------------------------------ */
+
+typedef struct one_slice {
+    float values[400];
+    shoal_kmeans_config config;
+    shoal_round *round;
+    fake_device fake;
+    sliced run;
+} one_slice;
+
+static void begin_slice(one_slice *self)
+{
+    *self = (one_slice){.config = {.k = 3, .iterations = 5, .runs = 1, .init = "random"}};
+    for (int i = 0; i < 400; i++)
+        self->values[i] = (float)(i % 37);
+    self->run = (sliced){.algorithm = &shoal_kmeans,
+                         .config = &self->config,
+                         .values = self->values,
+                         .shape = {.rows = 200, .columns = 2, .type = SHOAL_FLOAT32, .rows_per_grain = 64},
+                         .slices = 1,
+                         .threads = 1};
+    sliced_begin(&self->run);
+    fake_device_init(&self->fake);
+    engine_mapper_device(self->run.mapper, &self->fake.table);
+    hand_check(shoal_kmeans.start(&self->round, &self->config, &self->run.shape));
+}
+
+static void end_slice(one_slice *self)
+{
+    shoal_round_free(&self->round);
+    sliced_end(&self->run);
+    assert_int_equal(self->fake.opened, self->fake.closed);
+}
+
+/* A run that was stopped while its rows went to the device has not lost that. */
+static void test_stopped_while_rows_go_there(void **state)
+{
+    _Atomic uint32_t stop = 1;
+    shoal_partial *partial = NULL;
+    one_slice self;
+    (void)state;
+    begin_slice(&self);
+    engine_mapper_watch(self.run.mapper, &stop);
+    hand_check(engine_mapper_begin(self.run.mapper, self.round));
+    assert_int_equal(engine_slice_map(&partial, self.run.mapper, self.run.slice[0]), SHOAL_STOPPED);
+    assert_true(self.fake.opened == 1 && self.fake.closed == 1);
+    assert_string_equal(engine_mapper_lost(self.run.mapper), "");
+    stop = 0;
+    hand_check(engine_mapper_begin(self.run.mapper, self.round));
+    hand_check(engine_slice_map(&partial, self.run.mapper, self.run.slice[0]));
+    assert_true(engine_slice_held(self.run.slice[0]));
+    end_slice(&self);
+}
+
+static int checks;
+
+static int fail_once(void *context)
+{
+    (void)context;
+    return checks++ == 0 ? shoal_fail(SHOAL_INVALID, "the file has changed") : SHOAL_OK;
+}
+
+/* What a device holds was checked after it was read. */
+static void test_rows_that_change_are_not_held(void **state)
+{
+    shoal_partial *partial = NULL;
+    engine_slice *slice = NULL;
+    one_slice self;
+    (void)state;
+    begin_slice(&self);
+    const engine_rows rows = {.read = read_sliced, .check = fail_once, .context = &self.run};
+    hand_check(engine_slice_new(&slice, 0, self.run.shape.grains, &rows));
+    hand_check(engine_mapper_begin(self.run.mapper, self.round));
+    assert_int_equal(engine_slice_map(&partial, self.run.mapper, slice), SHOAL_INVALID);
+    assert_false(engine_slice_held(slice));
+    hand_check(engine_slice_map(&partial, self.run.mapper, slice));
+    assert_true(engine_slice_held(slice));
+    engine_slice_free(&slice);
+    end_slice(&self);
+}
+
+static int64_t prepared;
+
+static int prepare_and_count(void **out, const shoal_round *round, const shoal_shape *shape, const shoal_crew *crew)
+{
+    prepared++;
+    return shoal_kmeans.prepare(out, round, shape, crew);
+}
+
+/* Rounds without the device are made ready for once each, however it was lost. */
+static void test_rounds_are_prepared_once(void **state)
+{
+    shoal_algorithm counted = shoal_kmeans;
+    run run = usual();
+    void *values = make_values(run.kind, run.type, run.rows, run.columns, 1, 5);
+    const shoal_run_options options = {.threads = 1, .rows_per_grain = run.rows_per_grain, .device = "cuda"};
+    shoal_data *data = NULL;
+    shoal_result *result = NULL;
+    shoal_report report;
+    fake_device fake;
+    (void)state;
+    counted.prepare = prepare_and_count;
+    fake_device_init(&fake);
+    fake.fails_at = 1;
+    kernel_device_pretend(&fake.table);
+    hand_check(shoal_data_wrap(&data, values, run.rows, run.columns, run.type));
+    hand_check(shoal_run(&result, &report, &counted, &run.config, data, NULL, &options));
+    kernel_device_pretend(NULL);
+    assert_int_equal(prepared, report.rounds);
+    shoal_result_free(&result);
+    shoal_data_free(&data);
+    free(values);
 }
 
 int main(void)
@@ -154,6 +271,9 @@ int main(void)
         cmocka_unit_test(test_several_runs_and_several_k),
         cmocka_unit_test(test_every_failure),
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_stopped_while_rows_go_there),
+        cmocka_unit_test(test_rows_that_change_are_not_held),
+        cmocka_unit_test(test_rounds_are_prepared_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static int load_plugin(void)
         return shoal_fail(SHOAL_ABSENT, "%s: the CUDA plug-in can't be loaded: %s", where, dlerror());
     void *symbol = dlsym(handle, KERNEL_DEVICE_ENTRY);
     if (!symbol)
-        return shoal_fail(SHOAL_INVALID, "%s: not a CUDA plug-in of shoal: it has no " KERNEL_DEVICE_ENTRY, where);
+        return shoal_fail(SHOAL_ABSENT, "%s: not a CUDA plug-in of shoal: it has no " KERNEL_DEVICE_ENTRY, where);
     memcpy(&entry, &symbol, sizeof entry); /* C has no cast from an object to a function */
     return SHOAL_OK;
 }
@@ -86,11 +86,16 @@ static int open_device(kernel_device **out, int index)
         if (entry(&device, KERNEL_DEVICE_VERSION, index, message, sizeof message) != 0)
             return shoal_fail(SHOAL_ABSENT, "cuda:%d: %s", index, message);
         if (device->version != KERNEL_DEVICE_VERSION || device->bytes != sizeof *device)
-            return shoal_fail(SHOAL_INVALID, "%s: it belongs to another version of shoal", where);
+            return shoal_fail(SHOAL_ABSENT, "%s: it belongs to another version of shoal", where);
         opened[index] = device;
     }
     *out = opened[index];
     return SHOAL_OK;
+}
+
+static bool is_any(const char *name)
+{
+    return !name || !*name || strcmp(name, "auto") == 0;
 }
 
 /* The number behind "cuda:"; -1 for what is none. */
@@ -101,25 +106,34 @@ static int index_of(const char *name)
         return 0;
     if (strncmp(name, "cuda:", 5) != 0 || name[5] < '0' || name[5] > '9')
         return -1;
-    long index = strtol(name + 5, &end, 10);
-    return *end == '\0' && index < DEVICES_MOST ? (int)index : -1;
+    const long index = strtol(name + 5, &end, 10);
+    return *end != '\0' ? -1 : index < DEVICES_MOST ? (int)index : DEVICES_MOST;
+}
+
+int kernel_device_check(const char *name)
+{
+    if (is_any(name) || strcmp(name, "cpu") == 0)
+        return SHOAL_OK;
+    const int index = index_of(name);
+    if (index == DEVICES_MOST)
+        return shoal_fail(SHOAL_USAGE, "--device: '%s' is beyond cuda:%d", name, DEVICES_MOST - 1);
+    return index >= 0 ? SHOAL_OK : shoal_fail(SHOAL_USAGE, "--device: '%s' is not auto, cpu, cuda or cuda:N", name);
 }
 
 int kernel_device_choose(kernel_device **out, const char *name)
 {
-    const bool any = !name || !*name || strcmp(name, "auto") == 0;
+    const bool any = is_any(name);
     *out = NULL;
-    if (!any && strcmp(name, "cpu") == 0)
-        return SHOAL_OK;
+    int status = kernel_device_check(name);
+    if (status < 0 || (!any && strcmp(name, "cpu") == 0))
+        return status;
     const int index = any ? 0 : index_of(name);
-    if (index < 0)
-        return shoal_fail(SHOAL_USAGE, "--device: '%s' is not auto, cpu, cuda or cuda:N", name);
     if (pretended) {
         *out = pretended;
         return SHOAL_OK;
     }
     pthread_mutex_lock(&lock);
-    int status = any && !find_plugin() ? SHOAL_OK : open_device(out, index);
+    status = any && !find_plugin() ? SHOAL_OK : open_device(out, index);
     pthread_mutex_unlock(&lock);
     return any ? SHOAL_OK : status;
 }

@@ -10,7 +10,7 @@
  *
  * It stands beside the kernel sets and keeps their promise: all that it answers are the definition's labels and sums of
  * whole numbers, the same bits as on the CPU.  How a device finds them is its own concern; docs/devices.md has the
- * proof for tensor cores.  tests/kernel/test_device.c compares a table with the portable set, on a device or on one
+ * proof for tensor cores.  tests/device/test_device.c compares a table with the portable set, on a device or on one
  * that computes on the CPU.
  *
  * This header is read by plug-ins too, in C and C++: it includes nothing of shoal.  Functions return 0, or one of the
@@ -121,6 +121,8 @@ struct kernel_device {
 /* Chooses by the words of --device: "auto" (or NULL) is the first device there is, or none; "cpu" is none; "cuda" and
  * "cuda:N" must be there, or SHOAL_ABSENT says why it is not.  Opened once a process, and never closed. */
 int kernel_device_choose(kernel_device **out, const char *name);
+/* SHOAL_USAGE for what is none of those words; looks for no device. */
+int kernel_device_check(const char *name);
 /* Puts a table of the caller's in the place of what "auto" and "cuda" find; NULL ends that.  For tests. */
 void kernel_device_pretend(kernel_device *device);
 
