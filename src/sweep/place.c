@@ -241,7 +241,8 @@ int sweep_place_get_result(sweep_ended *out, const sweep_place *place, const swe
     out->result.step = json_integer_value(step);
     out->result.failed = failed != NULL;
     out->result.value = json_number_value(value);
-    out->seconds = json_number_value(json_object_get(json, "seconds"));
+    const double seconds = json_number_value(json_object_get(json, "seconds"));
+    out->seconds = seconds > 0 && seconds < 1e12 ? seconds : 0; /* whatever the store says */
     out->at = json_number_value(json_object_get(json, "at"));
     out->cores = json_integer_value(json_object_get(json, "cores"));
     const json_t *others = json_object_get(json, "others");

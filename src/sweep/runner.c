@@ -30,7 +30,7 @@
 static const double BEAT = 5, DEAD = 30;              /* seconds between two signs of life; without one */
 static const double KEEP = 30, KEEP_LOOK = 2;         /* between two times that a folder is kept; between looks at it */
 static const double LOOK = 0.05, LOOK_LESS_OFTEN = 1; /* seconds between looks at what others do */
-enum { CLAIMS_MOST = 1000 };
+enum { CLAIMS_MOST = 1000, TURNS_MOST = 100 };
 
 typedef enum hold {
     HOLD_FREE,   /* nobody of this process has it */
@@ -654,10 +654,12 @@ static bool is_spent(const runner *self)
     return self->budget > 0 && (self->others + worker_seconds(self) + ahead) / 3600 * self->price >= self->budget;
 }
 
-/* An entry of the log that ends the sweep. */
+/* An entry of the log that ends the sweep, so that others end, too: put again while somebody else's is there first. */
 static int stop_sweep(runner *self, const char *why)
 {
-    int status = put_entry(self, &(sweep_taken){.why = why, .goal = INFINITY});
+    int status = SHOAL_OK;
+    for (int turn = 0; turn < TURNS_MOST && status == SHOAL_OK && !self->log->why[0]; turn++)
+        status = put_entry(self, &(sweep_taken){.why = why, .goal = INFINITY});
     self->over = true;
     return status;
 }
@@ -705,7 +707,7 @@ static int set_limits(runner *self)
     int status = catch_up(self);
     self->price = self->run->trials ? self->run->price : log->price;
     self->budget = self->run->trials ? self->run->budget : log->budget;
-    for (int turn = 0; turn < 100 && status == SHOAL_OK && self->run->trials > 0; turn++) {
+    for (int turn = 0; turn < TURNS_MOST && status == SHOAL_OK && self->run->trials > 0; turn++) {
         const double goal = isfinite(self->run->goal) ? log->sign * self->run->goal : -(double)INFINITY;
         if (log->entries > 0 && !log->why[0] && log->rules.trials == self->run->trials && log->rules.goal == goal &&
             log->price == self->run->price && log->budget == self->run->budget)
@@ -724,7 +726,8 @@ static int adopt_trials(runner *self)
     const sweep_log *log = self->log;
     sweep_taken taken = {.goal = INFINITY};
     int status = SHOAL_OK;
-    for (int turn = 0; turn < 100 && status == SHOAL_OK && !log->has_adopted && log->course.orders == 0; turn++) {
+    for (int turn = 0; turn < TURNS_MOST && status == SHOAL_OK && !log->has_adopted && log->course.orders == 0;
+         turn++) {
         status = sweep_adopt(&taken.adopted, self->run->spec, &self->run->place);
         if (status == SHOAL_OK)
             status = put_entry(self, &taken);
@@ -815,11 +818,25 @@ int sweep_run_trials(sweep_log *log, const sweep_run *run)
     return self.status < 0 ? shoal_fail(self.status, "%s", self.why) : SHOAL_OK;
 }
 
+/* Whether the sweep whose trials are to be taken over is there. */
+static int check_from(const sweep_run *run)
+{
+    const sweep_place its = {.store = run->place.store, .name = run->spec->from, .patience = run->place.patience};
+    sweep_spec *other = NULL;
+    int status = sweep_place_spec(&other, &its);
+    sweep_spec_free(&other);
+    return status;
+}
+
 int sweep_run_open(const sweep_run *run, bool resumed)
 {
     sweep_spec *there = NULL;
-    char *text = json_dumps(run->spec->json, JSON_COMPACT);
-    int status =
+    char *text = NULL;
+    int status = run->spec->from && !resumed ? check_from(run) : SHOAL_OK;
+    if (status < 0) /* a slip in --from would take this sweep's name */
+        return status;
+    text = json_dumps(run->spec->json, JSON_COMPACT);
+    status =
         text ? sweep_place_put_once(&run->place, "spec", text) : shoal_fail(SHOAL_MEMORY, "out of memory for a sweep");
     free(text);
     if (status != SHOAL_CONFLICT)
