@@ -149,7 +149,10 @@ static int read_objective(char key[256], bool *maximise, const char *text)
     static const char *const great[] = {"accuracy", "validation_accuracy", "score", NULL};
     static const char *const small[] = {"loss", "validation_loss", "objective", "error", "seconds", "cost", NULL};
     const char *colon = strrchr(text, ':');
-    snprintf(key, 256, "%.*s", (int)(colon ? (size_t)(colon - text) : strlen(text)) % 256, text);
+    const size_t length = colon ? (size_t)(colon - text) : strlen(text);
+    if (length > 255)
+        return shoal_fail(SHOAL_USAGE, "--objective %.80s...: is longer than 255 bytes", text);
+    snprintf(key, 256, "%.*s", (int)length, text);
     *maximise = false;
     if (colon && (strcmp(colon, ":max") == 0 || strcmp(colon, ":min") == 0)) {
         *maximise = strcmp(colon, ":max") == 0;
@@ -164,6 +167,14 @@ static int read_objective(char key[256], bool *maximise, const char *text)
     return *maximise ? SHOAL_OK : shoal_fail(SHOAL_USAGE, "--objective %s: say %s:min or %s:max", text, text, text);
 }
 
+static bool is_listed(const json_t *others, const char *key, const char *name)
+{
+    bool found = strcmp(key, name) == 0;
+    for (size_t i = 0; i < json_array_size(others); i++)
+        found = found || strcmp(json_string_value(json_object_get(json_array_get(others, i), "objective")), name) == 0;
+    return found;
+}
+
 /* What counts, and a list of what else is kept. */
 static int read_objectives(char key[256], bool *maximise, json_t *others, const char *text)
 {
@@ -172,8 +183,10 @@ static int read_objectives(char key[256], bool *maximise, json_t *others, const 
     for (const char *one = status == SHOAL_OK ? strtok_r(own, ",", &rest) : NULL; one && status == SHOAL_OK;
          one = strtok_r(NULL, ",", &rest)) {
         char name[256];
-        bool great;
+        bool great = false;
         status = read_objective(name, &great, one);
+        if (status == SHOAL_OK && is_listed(others, count > 0 ? key : "", name))
+            status = shoal_fail(SHOAL_USAGE, "--objective %.80s: has %s twice", text, name);
         if (count++ == 0) {
             memcpy(key, name, sizeof name);
             *maximise = great;

@@ -74,6 +74,9 @@ static int read_listed(char **text, double *number, const reader *from, const ch
                           from->name, key);
     }
     const char *said = json_is_string(json) ? json_string_value(json) : shown;
+    if (!*said)
+        return shoal_fail(SHOAL_INVALID, "%s: \"%s\" has an empty text, which stands for a parameter that is left out",
+                          from->name, key);
     if (strlen(said) > 1000 || !base_text_is_clean(said))
         return shoal_fail(SHOAL_INVALID, "%s: \"%s\" has a text of more than 1,000 bytes, or with control characters",
                           from->name, key);
@@ -161,8 +164,8 @@ static int read_steps(sweep_parameter *p, const reader *from, const json_t *json
 static int check_range(const reader *from, const sweep_parameter *p)
 {
     if (!(p->low <= p->high))
-        return shoal_fail(SHOAL_INVALID, "%s: \"%s\" is an empty range: %g is above %g", from->name, p->name, p->low,
-                          p->high);
+        return shoal_fail(SHOAL_INVALID, "%s: \"%s\" is an empty range: %.15g is above %.15g", from->name, p->name,
+                          p->low, p->high);
     if (p->kind == SWEEP_INTEGER && (p->low != floor(p->low) || p->high != floor(p->high)))
         return shoal_fail(SHOAL_INVALID, "%s: \"%s\": a range of integers needs whole numbers as \"low\" and \"high\"",
                           from->name, p->name);
@@ -298,6 +301,26 @@ static int read_conditions(const reader *from, sweep_parameter *p, json_t *json)
     return status;
 }
 
+/* A parameter that depends on itself, and what it depends on for that, of those that were not taken: each of them waits
+ * for another, so that whoever goes on and on from one comes to a circle. */
+static int tell_circle(const reader *from, const bool taken[SWEEP_PARAMETERS_MOST], int at)
+{
+    const sweep_parameter *parameter = from->space->parameter;
+    int next = at;
+    for (int step = 0; step <= from->space->parameters; step++) {
+        at = next;
+        for (int c = 0; c < parameter[at].conditions; c++)
+            if (!taken[parameter[at].condition[c].parameter])
+                next = parameter[at].condition[c].parameter;
+    }
+    if (next == at)
+        return shoal_fail(SHOAL_INVALID, "%s: the conditions go round in a circle: \"%s\" depends on itself",
+                          from->name, parameter[at].name);
+    return shoal_fail(SHOAL_INVALID,
+                      "%s: the conditions go round in a circle: \"%s\" depends on \"%s\", and that on \"%s\"",
+                      from->name, parameter[at].name, parameter[next].name, parameter[at].name);
+}
+
 /* Repeatedly takes the first parameter whose conditions are about those that were taken before. */
 static int sort_by_conditions(const reader *from)
 {
@@ -314,8 +337,7 @@ static int sort_by_conditions(const reader *from)
             waits = !taken[i] ? i : waits;
         }
         if (next < 0)
-            return shoal_fail(SHOAL_INVALID, "%s: the conditions go round in a circle: \"%s\" depends on itself",
-                              from->name, space->parameter[waits].name);
+            return tell_circle(from, taken, waits);
         space->order[place] = next;
         taken[next] = true;
     }
@@ -433,7 +455,7 @@ int sweep_space_read(sweep_space **out, const char *path, const shoal_texts *var
     if (status == SHOAL_OK)
         status = sweep_space_of_json(out, path ? path : "--vary", json);
     json_decref(json);
-    return status;
+    return status == SHOAL_INVALID && !path ? SHOAL_USAGE : status;
 }
 
 /* ---- back to JSON ------------------------------------------------------------------------------------------------ */

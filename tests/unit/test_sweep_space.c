@@ -110,7 +110,14 @@ static void test_refusals(void **state)
                    "\"b\", which is a range");
     assert_refused("{\"a\": {\"values\": [1], \"when\": {\"b\": 1}}, \"b\": {\"values\": [1], \"when\": {\"a\": 1}}}",
                    "go round in a circle");
-    assert_refused("{\"a\": {\"values\": [1, 2], \"when\": {\"a\": 1}}}", "go round in a circle: \"a\"");
+    assert_refused("{\"a\": {\"values\": [1, 2], \"when\": {\"a\": 1}}}",
+                   "go round in a circle: \"a\" depends on itself");
+    /* One of the circle, and not who waits for it. */
+    assert_refused("{\"a\": {\"values\": [1], \"when\": {\"b\": 1}}, \"b\": {\"values\": [1], \"when\": {\"a\": 1}},"
+                   " \"c\": {\"values\": [1], \"when\": {\"a\": 1}}}",
+                   "\"a\" depends on \"b\", and that on \"a\"");
+    assert_refused("{\"a\": {\"low\": 1.0000001, \"high\": 1}}", "1.0000001 is above 1");
+    assert_refused("{\"a\": [\"x\", \"\"]}", "\"a\" has an empty text");
     assert_refused("{\"c\": [1, 2], \"b\": {\"values\": [1, 2], \"when\": {\"c\": 1}},"
                    " \"a\": {\"values\": [1], \"when\": {\"b\": 1, \"c\": 2}}}",
                    "\"a\" can never be there");
