@@ -11,6 +11,9 @@ import pickle
 import sys
 
 
+MEASURED = ("seconds", "cost")
+
+
 def value_of(parameter, text):
     """What a text of the space is in Python; the space is as its JSON has it."""
     if isinstance(parameter, dict) and "values" not in parameter:
@@ -35,7 +38,9 @@ def parameters_of(space, words):
 
 
 def report_of(value, objective, step):
-    """A number, or numbers by name, as the line that the sweep reads."""
+    """A number, or numbers by name, as the line that the sweep reads; nothing need be said where the time counts."""
+    if value is None and objective in MEASURED:
+        value = {}
     report = {k: v.item() if hasattr(v, "item") else v for k, v in value.items()} if isinstance(value, dict) else {
         objective: float(value)}
     report.setdefault("step", step)

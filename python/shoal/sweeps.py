@@ -94,7 +94,8 @@ def sweep(function: Callable[..., Any], space: Mapping[str, Any], *, trials: int
           time: str | float | None = None, timeout: str | float | None = None, price: str | None = None,
           budget: str | None = None,
           workers: str | int | Iterable[str] | None = None, ssh: str | None = None, python: str | None = None,
-          send: Iterable[str | os.PathLike] = (), name: str | None = None, store: str | os.PathLike | None = None,
+          send: str | os.PathLike | Iterable[str | os.PathLike] = (), name: str | None = None,
+          store: str | os.PathLike | None = None,
           folder: str | os.PathLike | None = None, resume: bool = False, quiet: bool = True) -> Sweep:
     """Searches for the parameters with which `function` is best; function(**parameters) is one trial.
 
@@ -116,7 +117,14 @@ def sweep(function: Callable[..., Any], space: Mapping[str, Any], *, trials: int
     specs = [] if workers is None else [str(workers)] if isinstance(workers, (str, int)) else [str(w) for w in workers]
     near = all(spec.isdigit() or spec.startswith("local:") for spec in specs)
     sizes = {key: parameter_of(key, values) for key, values in space.items()}
-    sent = [os.fspath(file) for file in send]
+    sent = [os.fspath(file) for file in ([send] if isinstance(send, (str, os.PathLike)) else send)]
+    for file in sent:
+        if os.path.isabs(file) or ".." in pathlib.PurePath(file).parts:
+            raise ValueError(f"send: {file} is not below the current folder")
+        if not os.path.isfile(file):
+            raise ValueError(f"send: there is no file {file}")
+    if resume and name is None and store is None:
+        raise ValueError("resume needs the name or the store of the sweep: without either it was not kept")
     with tempfile.TemporaryDirectory(prefix="shoal-sweep-") as own:
         place = pathlib.Path(own)
         (place / "function.pickle").write_bytes(pickled_function(function))
@@ -127,8 +135,6 @@ def sweep(function: Callable[..., Any], space: Mapping[str, Any], *, trials: int
         (place / "space.json").write_text(json.dumps(sizes))
         for file in sent:
             target = place / file
-            if os.path.isabs(file) or ".." in pathlib.PurePath(file).parts:
-                raise ValueError(f"send: {file} is not below the current folder")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(os.path.abspath(file))
         python = python or (sys.executable if near else "python3")

@@ -9,6 +9,7 @@ import subprocess
 from scripts import check, folder, main, make_ssh, program, raises
 
 import shoal
+from shoal import _sweep_trial
 
 STORE = str(folder / "store")
 
@@ -27,6 +28,10 @@ def test_functions_and_spaces():
                         {"a": [1, 2.5], "b": [True, False], "c": ["x y", "z"]}, sampler="grid", workers=2)
     check("values come as they were given", found.best == {"a": 1, "b": False, "c": "z"} and found.best_value == 1,
           found)
+
+
+def test_reports():
+    check("nothing need be said where the time counts", _sweep_trial.report_of(None, "seconds", 1) == '{"step": 1}')
 
 
 def test_workers_and_early_stopping():
@@ -58,6 +63,9 @@ def test_wrong_input():
     raises("a tuple of one", ValueError, "a tuple is the least and the greatest", lambda: shoal.sweep(abs, {"x": (1,)}))
     raises("an empty range", ValueError, "a range needs numbers", lambda: shoal.sweep(abs, {"x": range(0)}))
     raises("no sampler", ValueError, "--sampler", lambda: shoal.sweep(abs, {"x": [1]}, sampler="none"))
+    raises("a file that is not there", ValueError, "there is no file nosuch.csv",
+           lambda: shoal.sweep(abs, {"x": [1]}, send="nosuch.csv"))
+    raises("nothing to resume", ValueError, "resume needs the name", lambda: shoal.sweep(abs, {"x": [1]}, resume=True))
     raises("a function that fails", shoal.Error, "division by zero",
            lambda: shoal.sweep(lambda x: 1 / 0, {"x": [1, 2]}, sampler="grid", workers=1))
 
