@@ -36,8 +36,9 @@ typedef struct cli_verb {
     const char *name;    /* "kmeans"; "data info" is two words on the command line */
     const char *summary; /* one line without a full stop */
     const char
-        *word[CLI_WORDS_MOST];      /* names of the arguments that are not options: "DATA"; "FILE..." is one or more */
-    int words_least;                /* how many of them must be there */
+        *word[CLI_WORDS_MOST]; /* names of the arguments that are not options: "DATA"; "FILE..." is one or more */
+    int words_least;           /* how many of them must be there, */
+    bool (*stands_alone)(const void *settings); /* unless its options say all; may be NULL */
     bool words_in_synopsis;         /* it shows them itself, and run() counts them: not every use has the same */
     const char *synopsis;           /* the rest of the usage line: "-k K [options]" */
     bool options_lead;              /* what follows the first word are words, too: those of a command */

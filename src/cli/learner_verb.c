@@ -86,6 +86,17 @@ static int list_kernels(void)
     return SHOAL_OK;
 }
 
+static bool asks_for_list(const shoal_request *request)
+{
+    return request->place.kernel && strcmp(request->place.kernel, "list") == 0;
+}
+
+static bool needs_no_data(const void *from_main)
+{
+    const settings *settings = from_main;
+    return settings->describe || asks_for_list((const shoal_request *)(const void *)settings->request);
+}
+
 static int run_learner(void *from_main, const char *const *word, int words)
 {
     settings *settings = from_main;
@@ -93,10 +104,8 @@ static int run_learner(void *from_main, const char *const *word, int words)
     const learn_face *face = settings->common.verb->face;
     shoal_outcome *outcome = NULL;
     cli_watch watch;
-    if (request->place.kernel && strcmp(request->place.kernel, "list") == 0)
+    if (asks_for_list(request))
         return list_kernels();
-    if (words == 0 && !settings->describe)
-        return shoal_fail(SHOAL_USAGE, "%s needs DATA", face->algorithm->name);
     cli_watch_start(&watch, settings->print.quiet);
     watch.progress.face = face;
     request->face = face;
@@ -143,7 +152,8 @@ static void make_learner_verb(made_verb *out, const learn_face *face)
     out->verb = (cli_verb){.name = face->algorithm->name,
                            .summary = face->summary,
                            .word = {"DATA"},
-                           .words_least = face->describe ? 0 : 1,
+                           .words_least = 1,
+                           .stands_alone = needs_no_data,
                            .synopsis = face->synopsis,
                            .description = out->description,
                            .examples = face->examples,

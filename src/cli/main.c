@@ -137,13 +137,13 @@ int cli_topic_unknown(const char *const *word, int count)
     return fail_unknown(word, count, cli_topics);
 }
 
-static int check_words(const cli_verb *verb, const char *const *word, int count)
+static int check_words(const cli_verb *verb, const void *settings, const char *const *word, int count)
 {
     int most = 0;
     bool any_number = false;
     for (; most < CLI_WORDS_MOST && verb->word[most]; most++)
         any_number |= strchr(verb->word[most], '.') != NULL;
-    if (count < verb->words_least)
+    if (count < verb->words_least && !(verb->stands_alone && verb->stands_alone(settings)))
         return shoal_fail(SHOAL_USAGE, "%s needs %.*s", verb->name, (int)strcspn(verb->word[count], "."),
                           verb->word[count]);
     if (count > most && !any_number)
@@ -171,7 +171,7 @@ static int run_verb(const cli_verb *verb, int argc, char *const *argv)
     bool help = status == SHOAL_OK && ((cli_common *)settings)->help;
     if (help && run_is_first())
         cli_help_verb(stdout, verb);
-    else if (!help && status == SHOAL_OK && (status = check_words(verb, word, count)) == SHOAL_OK)
+    else if (!help && status == SHOAL_OK && (status = check_words(verb, settings, word, count)) == SHOAL_OK)
         status = verb->run(settings, word, count);
     base_free(&word);
     base_free(&settings);

@@ -136,6 +136,14 @@ def wrong_usage_exits_2_with_a_hint():
     fails(2, "unknown option --bogus before the command", "--bogus")
     fails(2, "kmeans needs DATA", "kmeans", "-k", 3)
     fails(2, "needs -k K", "kmeans", "x.npy")
+    succeeds("kmeans", "--kernel", "list")
+    fails(2, "--device: 'gpu' is not auto", "kmeans", "x.npy", "-k", 3, "--device", "gpu", "--workers", "local:1",
+          "--store", "store")
+    fails(2, "--device: 'gpu' is not auto", "worker", "--device", "gpu", "--store", "store")
+    fails(2, '--vary: "x" is an empty range: 1 is above 0', "sweep", "--vary", "x=1..0", "--run", "true {x}")
+    fails(2, "has loss twice", "sweep", "--vary", "x=1..3", "--run", "true {x}", "--objective", "loss,loss")
+    fails(2, "is longer than 255 bytes", "sweep", "--vary", "x=1..3", "--run", "true {x}", "--objective",
+          256 * "a" + ":max")
     fails(2, "unexpected argument 'y.npy'", "kmeans", "x.npy", "y.npy", "-k", 3)
     fails(2, "predict needs DATA", "predict", "x.npy")
     fails(2, "data convert needs OUT", "data", "convert", "x.npy")
