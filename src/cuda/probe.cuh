@@ -14,6 +14,14 @@
 constexpr float PROBE_UNITS = 18;
 enum { PROBES = 1 << 15, PROBE_COLUMNS = 32 }; /* two steps each: the first makes the accumulator of the second */
 
+/* All 64 are in registers of their own here: what was written to them comes before, what is read of them after.  Without
+ * it the compiler sees one that is used, keeps no room for the others, and says that products wait for each other. */
+__device__ __forceinline__ void pin(float (&d)[64])
+{
+    for (int i = 0; i < 64; i++)
+        asm volatile("" : "+f"(d[i])::"memory");
+}
+
 __global__ void __launch_bounds__(128) probe_groups(const __half *a, const __half *b, float *out)
 {
 #ifdef HAS_WARPGROUPS
@@ -29,16 +37,21 @@ __global__ void __launch_bounds__(128) probe_groups(const __half *a, const __hal
         }
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads();
-        float d[64];
+        float d[64] = {};
+        pin(d);
         product_fence();
         multiply(d, describe(A), describe(B), 0);
         product_commit();
         product_wait<0>();
-        const float first = d[0];
+        pin(d);
+        float first;
+        asm volatile("mov.f32 %0, %1;" : "=f"(first) : "f"(d[0]) : "memory");
+        pin(d);
         product_fence();
         multiply(d, describe(A) + 2, describe(B) + 2, 1);
         product_commit();
         product_wait<0>();
+        pin(d);
         if (threadIdx.x == 0) {
             out[2 * c] = first;
             out[2 * c + 1] = d[0];
