@@ -303,11 +303,14 @@ static void print_down(const run_cluster *cluster, int64_t held)
     printf("cluster '%s' has no machines", cluster->spec.name);
     if (cluster->has_secret)
         printf("; it cost at most %s", spent);
+    else
+        printf("; what it cost is not known without its ledger");
     putchar('\n');
-    if (held > 0)
-        printf("%lld reservation%s kept for machines whose start was never answered: run the command again in about "
-               "20 minutes\n",
-               (long long)held, held == 1 ? " is" : "s are");
+    if (held > 0) /* ledger_terms of clusters: 660 + 60 + 600 seconds */
+        printf(
+            "%lld reservation%s kept for machines whose start was never answered and may still come: run the command "
+            "again in about 25 minutes\n",
+            (long long)held, held == 1 ? " is" : "s are");
 }
 
 static int run_down(void *from_main, const char *const *word, int words)

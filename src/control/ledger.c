@@ -56,6 +56,12 @@ int64_t ledger_cost(int64_t cap, int64_t allowed, int64_t around)
     return cost < INT64_MAX ? (int64_t)cost : INT64_MAX;
 }
 
+int64_t ledger_times(int64_t cost, int64_t count)
+{
+    int64_t product = 0;
+    return __builtin_mul_overflow(cost, count, &product) ? INT64_MAX : product;
+}
+
 static int64_t cost_of(const ledger_entry *entry)
 {
     return ledger_cost(entry->cap, entry->allowed, entry->around);
@@ -193,6 +199,7 @@ int ledger_note(ledger *self, uint64_t token, const char *machine, uint64_t chan
         return shoal_fail(SHOAL_INVALID, "the provider calls a machine '%.120s', which is longer than a ledger holds",
                           machine);
     entry->state = LEDGER_STARTED;
+    entry->witnessed = 0;
     entry->change = change;
     return SHOAL_OK;
 }
@@ -209,6 +216,21 @@ int ledger_revoke(ledger *self, uint64_t token, uint64_t change)
     entry->state = LEDGER_REVOKED;
     entry->change = change;
     return SHOAL_OK;
+}
+
+void ledger_witness(ledger *self, int64_t wall)
+{
+    for (int64_t i = 0; i < self->count; i++)
+        if (self->entry[i].state != LEDGER_RESERVED && self->entry[i].witnessed == 0)
+            self->entry[i].witnessed = wall;
+}
+
+bool ledger_lacks_witness(const ledger *self)
+{
+    for (int64_t i = 0; i < self->count; i++)
+        if (self->entry[i].state != LEDGER_RESERVED && self->entry[i].witnessed == 0)
+            return true;
+    return false;
 }
 
 int ledger_end(ledger *self, uint64_t token, uint64_t seen, int64_t cost)

@@ -69,11 +69,12 @@ typedef struct ledger_entry {
     uint64_t change; /* random: new with each change of this entry */
     uint64_t maker;  /* the process that made it, of which alone it may be started */
     ledger_state state;
-    int64_t cap;     /* the most that an hour costs, as money */
-    int64_t allowed; /* seconds of uptime, in all */
-    int64_t wanted;  /* at most that: as few as whoever leads would have it */
-    int64_t around;  /* seconds that are billed before and after uptime */
-    int64_t made;    /* seconds since 1970, for people and for listings that forget */
+    int64_t cap;       /* the most that an hour costs, as money */
+    int64_t allowed;   /* seconds of uptime, in all */
+    int64_t wanted;    /* at most that: as few as whoever leads would have it */
+    int64_t around;    /* seconds that are billed before and after uptime */
+    int64_t made;      /* seconds since 1970, for people and for listings that forget */
+    int64_t witnessed; /* seconds since 1970 at which somebody had read its state; 0: nobody has said so */
     char pool[LEDGER_NAME_BYTES], job[LEDGER_NAME_BYTES],
         machine[LEDGER_NAME_BYTES]; /* machine: "" until it is known */
 } ledger_entry;
@@ -98,6 +99,8 @@ void ledger_release(ledger *self);
 const ledger_entry *ledger_find(const ledger *self, uint64_t token);
 /* The most that a machine with such a permit costs. */
 int64_t ledger_cost(int64_t cap, int64_t allowed, int64_t around);
+/* Saturated. */
+int64_t ledger_times(int64_t cost, int64_t count);
 /* What is spent and reserved. */
 int64_t ledger_committed(const ledger *self);
 /* What is left to reserve; 0 when that is nothing. */
@@ -121,6 +124,11 @@ int ledger_yield(ledger *self, uint64_t token, uint64_t seen, int64_t allowed, u
 /* The provider named the machine. */
 int ledger_note(ledger *self, uint64_t token, const char *machine, uint64_t change);
 int ledger_revoke(ledger *self, uint64_t token, uint64_t change);
+/* Says of all that are started or revoked that they were at that moment, unless somebody has said so: whoever looks
+ * later, in a new process, need not wait all over again.  For a ledger as it was read, before it is changed. */
+void ledger_witness(ledger *self, int64_t wall);
+/* Whether that says anything new. */
+bool ledger_lacks_witness(const ledger *self);
 /* It is proven that its machine has ended, having cost that much, or never was, 0.  `seen` is the entry's change that
  * the proof is about. */
 int ledger_end(ledger *self, uint64_t token, uint64_t seen, int64_t cost);

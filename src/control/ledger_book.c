@@ -75,8 +75,10 @@ int ledger_change(ledger_book *book, int (*change)(void *context, ledger *self, 
         uint64_t fresh = 0;
         base_entropy(&fresh, sizeof fresh);
         int status = read_version(&self, &etag, book, deadline);
-        if (status == SHOAL_OK)
+        if (status == SHOAL_OK) {
+            ledger_witness(&self, base_wall_now() / 1000000000); /* after it was read */
             status = change(context, &self, fresh);
+        }
         if (status == SHOAL_OK)
             status = put_ledger(book, &self, &etag, deadline);
         ledger_release(&self);

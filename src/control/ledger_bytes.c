@@ -32,6 +32,7 @@ static void write_entry(base_writer *out, const ledger_entry *entry)
     base_write_i64(out, entry->wanted);
     base_write_i64(out, entry->around);
     base_write_i64(out, entry->made);
+    base_write_i64(out, entry->witnessed);
     base_write_text(out, entry->pool);
     base_write_text(out, entry->job);
     base_write_text(out, entry->machine);
@@ -68,6 +69,7 @@ static bool read_entry(ledger_entry *entry, base_reader *in)
     entry->wanted = base_read_i64(in);
     entry->around = base_read_i64(in);
     entry->made = base_read_i64(in);
+    entry->witnessed = base_read_i64(in);
     base_read_text(in, entry->pool, sizeof entry->pool);
     base_read_text(in, entry->job, sizeof entry->job);
     base_read_text(in, entry->machine, sizeof entry->machine);

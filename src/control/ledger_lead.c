@@ -1,6 +1,7 @@
 /* What whoever leads does next about rented machines.  See ledger_lead.h. */
 #include "control/ledger_lead.h"
 
+#include <math.h>
 #include <string.h>
 #include <shoal/error.h>
 
@@ -157,6 +158,9 @@ static bool step_of_missing(ledger_step *out, const ledger_lead *self, const led
 {
     const ledger_terms *terms = &self->terms;
     double age = (double)(listing->begun - at->since) / 1e9;
+    double old = (double)(listing->wall - entry->made) - terms->clocks; /* which a new process knows, too */
+    if (entry->witnessed > 0)
+        age = fmax(age, (double)(listing->wall - entry->witnessed) - terms->clocks);
     bool mine = entry->maker == self->maker, surely_none = mine && at->sent == at->refused;
     if (entry->state == LEDGER_STARTED) { /* it was there, and is not even listed as ended any more */
         out->act = LEDGER_ENDED;
@@ -175,7 +179,7 @@ static bool step_of_missing(ledger_step *out, const ledger_lead *self, const led
         return true;
     }
     out->act = mine && age < terms->patience ? LEDGER_START : LEDGER_REVOKE;
-    return age >= (mine && age < terms->patience ? terms->settle : terms->patience);
+    return out->act == LEDGER_START ? age >= terms->settle : mine || fmax(age, old) >= terms->patience;
 }
 
 static bool is_reserved(const ledger *book, const ledger_machine *machine)

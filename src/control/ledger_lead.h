@@ -13,6 +13,7 @@ typedef struct ledger_terms {
     double signature; /* after it was signed, a request to start is refused; with what clocks may differ */
     double lag;       /* a listing shows all that happened so long before it began */
     double shown;     /* ended machines are listed for so long */
+    double clocks;    /* what two processes call the same moment differs by so much at most */
     double patience;  /* a reservation of another process that has not been started after so long is revoked */
 } ledger_terms;
 

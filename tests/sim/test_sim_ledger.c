@@ -38,7 +38,7 @@ enum {
     LOOKS_EVERY = 7, /* a machine at the ledger */
 };
 static const ledger_terms terms = {
-    .settle = 2 * FORGETS, .signature = SIGNATURE + SKEW, .lag = LAG, .shown = SHOWN, .patience = 120};
+    .settle = 2 * FORGETS, .signature = SIGNATURE + SKEW, .lag = LAG, .shown = SHOWN, .clocks = SKEW, .patience = 120};
 
 typedef struct machine {
     uint64_t token;
@@ -189,6 +189,7 @@ static int apply(ledger *book, const change *what, uint64_t fresh)
 static void swap_in(world *self, const change *what)
 {
     ledger next = roomy_copy(newest(self));
+    ledger_witness(&next, self->now + (int64_t)(self->now % (2 * SKEW + 1)) - SKEW);
     if (apply(&next, what, draw(self)) < 0) {
         free(next.entry);
         return;

@@ -151,6 +151,13 @@ def what_can_not_be_is_one_sentence_and_starts_nothing():
         refused(2, "names no type", machines="aws:eu-west-1")
         refused(2, "no such type", machines="aws:eu-west-1/c9z.large")
         refused(1, "at most --max-price", "--max-price", "0.001")
+        refused(2, "--max-price 2e6: .* less than a million", "--max-price", "2e6")
+        refused(1, "may cost .* more than --budget", "--max-price", "9e5", "--ttl", "366d", "-n", "1024",
+                "--budget", "5")
+        refused(2, "--ttl 2000d: .* a year at most", "--ttl", "2000d")
+        refused(2, "--idle 0.0001: ", "--idle", "0.0001")
+        refused(2, "--role is longer than 63 characters", "--role", "r" * 64)
+        refused(2, "can't see a folder", AWS_ENDPOINT_URL_EC2=None)
         refused(2, "can't be a cluster's name", name="Mine")
         refused(2, "currency|is not", "--budget", "5EUR")
         refused(1, "no AWS credentials", AWS_ACCESS_KEY_ID=None, AWS_SECRET_ACCESS_KEY=None)
@@ -171,6 +178,12 @@ def the_ledgers_secret_is_not_needed_to_end_machines():
         fails(1, "secret of this cluster's ledger", "cluster", "add", "mine", "1", cloud=cloud, **other)
         succeeds("cluster", "down", "mine", cloud=cloud, **other)
         assert not cloud.alive()
+        for harm in (["rm"], ["put", SHOAL]):
+            up("mine", 1, cloud=cloud)
+            ledger, = re.findall(r"ledger-\w+", succeeds("store", "ls", "st/clusters/mine/"))
+            succeeds("store", *harm, f"st/clusters/mine/{ledger}")
+            assert "what it cost is not known" in succeeds("cluster", "down", "mine", cloud=cloud)
+            assert not cloud.alive()
 
 
 @apart.test

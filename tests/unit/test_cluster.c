@@ -75,11 +75,12 @@ static void pauses_grow_and_a_quota_is_of_a_market(void **state)
 static void specs_come_back_and_forged_ones_do_not(void **state)
 {
     static const char *const changes[][2] = {
-        {"\"version\":1", "\"version\":2"},     {"\"market\":2", "\"market\":3"}, {"\"idle\":60", "\"idle\":-1"},
-        {"\"allowed\":9", "\"allowed\":0"},     {"\"role\":\"r\"", "\"role\":7"}, {"\"name\":\"a\"", "\"name\":\"b\""},
-        {"\"key\":\"\"", "\"key\":\"\\u001b\""}};
+        {"\"version\":1", "\"version\":2"},      {"\"market\":2", "\"market\":3"},
+        {"\"idle\":60", "\"idle\":-1"},          {"\"allowed\":9", "\"allowed\":0"},
+        {"\"role\":\"r\"", "\"role\":7"},        {"\"name\":\"a\"", "\"name\":\"b\""},
+        {"\"key\":\"\"", "\"key\":\"\\u001b\""}, {"00112233445566ff", "../../../../../x"}};
     run_cluster_spec spec = {.name = "a",
-                             .ledger = "00",
+                             .ledger = "00112233445566ff",
                              .by = "me",
                              .machines = "aws:r/t",
                              .role = "r",
@@ -103,6 +104,25 @@ static void specs_come_back_and_forged_ones_do_not(void **state)
     }
     assert_int_equal(run_cluster_spec_read(&back, "a", "", 0), SHOAL_BROKEN);
     base_free(&text);
+}
+
+/* Who may only write to the store can end a cluster, and choose nothing of what its machines are. */
+static void a_code_holds_all_but_the_end(void **state)
+{
+    static const unsigned char secret[LEDGER_SECRET_BYTES] = {7}, other[LEDGER_SECRET_BYTES] = {8};
+    run_cluster_spec spec = {.name = "a", .ledger = "00112233445566ff", .role = "r", .image = "ami-1"};
+    char code[RUN_CLUSTER_CODE_BYTES], again[RUN_CLUSTER_CODE_BYTES];
+    (void)state;
+    assert_int_equal(run_cluster_spec_code(code, &spec, secret), SHOAL_OK);
+    memcpy(spec.code, code, sizeof code);
+    spec.down = true;
+    assert_int_equal(run_cluster_spec_code(again, &spec, secret), SHOAL_OK);
+    assert_string_equal(again, code);
+    assert_int_equal(run_cluster_spec_code(again, &spec, other), SHOAL_OK);
+    assert_string_not_equal(again, code);
+    spec.image[4] = '2';
+    assert_int_equal(run_cluster_spec_code(again, &spec, secret), SHOAL_OK);
+    assert_string_not_equal(again, code);
 }
 
 /* Nothing before the guard may wait for anything, and no text may become a command. */
@@ -162,6 +182,7 @@ int main(void)
         cmocka_unit_test(pools_are_taken_by_price_and_load),
         cmocka_unit_test(pauses_grow_and_a_quota_is_of_a_market),
         cmocka_unit_test(specs_come_back_and_forged_ones_do_not),
+        cmocka_unit_test(a_code_holds_all_but_the_end),
         cmocka_unit_test(the_script_arms_the_power_off_first),
         cmocka_unit_test(a_bundle_has_the_program_and_its_loader),
     };

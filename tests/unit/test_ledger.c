@@ -49,6 +49,8 @@ static void test_money(void **state)
     assert_int_equal(ledger_cost(hour, 3600, 0), hour * 101 / 100); /* a clock that is 1% slow */
     assert_int_equal(ledger_cost(hour, 3600, 36), hour * 102 / 100);
     assert_int_equal(ledger_cost(INT64_MAX, INT64_MAX / 2, 0), INT64_MAX);
+    assert_int_equal(ledger_times(hour, 1024), 1024 * hour);
+    assert_int_equal(ledger_times(INT64_MAX, 8), INT64_MAX);
     for (int64_t money = 0; money < hour; money += hour / 37) {
         int64_t longest = ledger_affords(money, hour, 30);
         assert_true(longest == 0 || ledger_cost(hour, longest, 30) <= money);
@@ -120,12 +122,14 @@ static void test_bytes(void **state)
     assert_int_equal(add(&book, 1, 0.1, 100), SHOAL_OK);
     assert_int_equal(add(&book, 2, 0.2, 200), SHOAL_OK);
     assert_int_equal(ledger_note(&book, 2, "i-0abc", 9), SHOAL_OK);
+    book.entry[0].witnessed = 1234;
     assert_int_equal(ledger_encode(&bytes, &size, &book, "a/ledger", secret), SHOAL_OK);
     assert_int_equal(ledger_decode(&back, bytes, size, "a/ledger", secret), SHOAL_OK);
     assert_int_equal(back.count, 2);
     assert_int_equal(ledger_committed(&back), ledger_committed(&book));
     assert_string_equal(ledger_find(&back, 2)->machine, "i-0abc");
     assert_int_equal(ledger_find(&back, 2)->state, LEDGER_STARTED);
+    assert_int_equal(ledger_find(&back, 1)->witnessed, 1234);
     ledger_release(&back);
     assert_int_equal(ledger_decode(&back, bytes, size, "b/ledger", secret), SHOAL_BROKEN);
     assert_int_equal(ledger_decode(&back, bytes, size, "a/ledger", other_secret), SHOAL_BROKEN);
@@ -182,7 +186,8 @@ static void test_in_a_store(void **state)
 
 /* ---- leading ----------------------------------------------------------------------------------------------------- */
 
-static const ledger_terms terms = {.settle = 10, .signature = 300, .lag = 60, .shown = 3600, .patience = 120};
+static const ledger_terms terms = {
+    .settle = 10, .signature = 300, .lag = 60, .shown = 3600, .clocks = 20, .patience = 120};
 
 /* The only step at that second, with that machine listed, or none: its act, or -1 for no step. */
 static int step_at(ledger_lead *lead, ledger_step *step, const ledger *book, int64_t second,
@@ -272,6 +277,44 @@ static void test_a_start_that_is_not_answered(void **state)
     ledger_release(&book);
 }
 
+/* Commands are short: what a reservation waits for goes on while no process looks. */
+static void test_a_new_process_need_not_wait_again(void **state)
+{
+    ledger book = ledger_with(1);
+    ledger_lead *lead = NULL;
+    ledger_step step;
+    (void)state;
+    assert_int_equal(add(&book, 5, 0.1, 100), SHOAL_OK);
+    for (int64_t second = 139; second <= 140; second++) { /* whoever made it is gone */
+        assert_int_equal(ledger_lead_new(&lead, 2, &terms), SHOAL_OK);
+        assert_int_equal(step_at(lead, &step, &book, second, NULL), second < 140 ? -1 : LEDGER_REVOKE);
+        ledger_lead_free(&lead);
+    }
+    assert_false(ledger_lacks_witness(&book));
+    assert_int_equal(ledger_revoke(&book, 5, 78), SHOAL_OK);
+    assert_true(ledger_lacks_witness(&book));
+    ledger_witness(&book, 1000 + 150);
+    ledger_witness(&book, 1000 + 160); /* the first one counts */
+    assert_false(ledger_lacks_witness(&book));
+    for (int64_t second = 539; second <= 540; second++) { /* 370, and 20 that clocks may differ by */
+        assert_int_equal(ledger_lead_new(&lead, 2, &terms), SHOAL_OK);
+        assert_int_equal(step_at(lead, &step, &book, second, NULL), second < 540 ? -1 : LEDGER_ENDED);
+        ledger_lead_free(&lead);
+    }
+    assert_int_equal(step.cost, 0);
+    assert_int_equal(ledger_note(&book, 5, "i-1", 79), SHOAL_OK); /* the next day */
+    assert_true(ledger_lacks_witness(&book));
+    ledger_witness(&book, 1000 + 600);
+    assert_int_equal(ledger_lead_new(&lead, 2, &terms), SHOAL_OK);
+    assert_int_equal(step_at(lead, &step, &book, 679, NULL), -1);
+    ledger_lead_free(&lead);
+    assert_int_equal(ledger_lead_new(&lead, 2, &terms), SHOAL_OK);
+    assert_int_equal(step_at(lead, &step, &book, 86400, NULL), LEDGER_ENDED);
+    assert_int_equal(step.cost, ledger_committed(&book));
+    ledger_lead_free(&lead);
+    ledger_release(&book);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_money),
@@ -280,6 +323,7 @@ int main(void)
                                        cmocka_unit_test(test_bytes),
                                        cmocka_unit_test(test_in_a_store),
                                        cmocka_unit_test(test_a_start),
-                                       cmocka_unit_test(test_a_start_that_is_not_answered)};
+                                       cmocka_unit_test(test_a_start_that_is_not_answered),
+                                       cmocka_unit_test(test_a_new_process_need_not_wait_again)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,12 +16,13 @@
 #include "base/hex.h"
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/world.h"
 #include "cluster_internal.h"
 #include "plan/units.h"
 
 static const uint32_t kind = SHOAL_KIND('c', 'l', 'u', 's');
-enum { SPEC_MOST = 64 << 10, USUAL_TTL = 3600, USUAL_IDLE = 600, LEAST_TTL = 1 };
+enum { SPEC_MOST = 64 << 10, USUAL_TTL = 3600, USUAL_IDLE = 600, LEAST_TTL = 1, MOST_TTL = 366 * 86400 };
 
 int64_t run_cluster_deadline(const run_cluster *self)
 {
@@ -95,10 +96,25 @@ int run_cluster_need_secret(const run_cluster *self)
 
 /* ---- the spec ---------------------------------------------------------------------------------------------------- */
 
+/* What the maker said, as far as the maker's secret is here. */
+static int check_code(const run_cluster *self)
+{
+    char code[RUN_CLUSTER_CODE_BYTES];
+    int status = self->has_secret ? run_cluster_spec_code(code, &self->spec, self->book.secret) : SHOAL_OK;
+    if (status == SHOAL_OK && self->has_secret && strcmp(code, self->spec.code) != 0)
+        status = shoal_fail(SHOAL_BROKEN,
+                            "%s is not what was written by who made the cluster: nothing is done by it; machines end "
+                            "by themselves, and 'shoal cluster list' shows them",
+                            self->spec_key);
+    return status;
+}
+
 int run_cluster_put_spec(run_cluster *self, const shoal_etag *expected)
 {
     char *text = NULL;
-    int status = run_cluster_spec_write(&text, &self->spec);
+    int status = self->has_secret ? run_cluster_spec_code(self->spec.code, &self->spec, self->book.secret) : SHOAL_OK;
+    if (status == SHOAL_OK)
+        status = run_cluster_spec_write(&text, &self->spec);
     if (status == SHOAL_OK)
         status = shoal_store_put_framed(self->store, self->spec_key, kind, text, strlen(text), expected,
                                         &self->spec_etag, run_cluster_deadline(self));
@@ -120,7 +136,7 @@ int run_cluster_get_spec(run_cluster *self)
         self->spec_etag = blob.etag;
     }
     shoal_blob_release(&blob);
-    return status;
+    return status == SHOAL_OK ? check_code(self) : status;
 }
 
 int run_cluster_forget(run_cluster *self)
@@ -168,7 +184,8 @@ static int end_opening(run_cluster *self)
 {
     /* EC2 refuses a signature after five minutes, by a clock that may differ by as much from ours; listings are
      * complete after some seconds, and show what ended for an hour.  The stores forget nothing. */
-    static const ledger_terms terms = {.settle = 0, .signature = 660, .lag = 60, .shown = 3600, .patience = 900};
+    static const ledger_terms terms = {
+        .settle = 0, .signature = 660, .lag = 60, .shown = 3600, .clocks = 600, .patience = 900};
     int status = base_format(&self->ledger_key, "clusters/%s/ledger-%s", self->spec.name, self->spec.ledger);
     self->book.store = self->store;
     self->book.key = self->ledger_key;
@@ -187,6 +204,8 @@ int run_cluster_open(run_cluster **out, const run_jobs *jobs, const char *name)
         status = run_cluster_get_spec(*out);
     if (status == SHOAL_OK)
         status = read_secret(*out);
+    if (status == SHOAL_OK)
+        status = check_code(*out);
     if (status == SHOAL_OK)
         status = end_opening(*out);
     if (status < 0)
@@ -213,9 +232,14 @@ void run_cluster_close(run_cluster **cluster)
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
-static void keep_text(char *out, size_t room, const char *text)
+static int keep_text(char *out, size_t room, const char *option, const char *text)
 {
+    if (text && strlen(text) >= room)
+        return shoal_fail(SHOAL_USAGE, "%s is longer than %zu characters: '%.40s...'", option, room - 1, text);
+    if (text && !base_text_is_clean(text))
+        return shoal_fail(SHOAL_USAGE, "%s has characters that can't be printed", option);
     snprintf(out, room, "%s", text ? text : "");
+    return SHOAL_OK;
 }
 
 static void name_maker(run_cluster_spec *spec)
@@ -228,31 +252,46 @@ static void name_maker(run_cluster_spec *spec)
     cloud_copy_text(spec->by, sizeof spec->by, text, strlen(text));
 }
 
+static int fill_texts(run_cluster_spec *spec, const run_cluster_wish *wish)
+{
+    int status = keep_text(spec->machines, sizeof spec->machines, "--machines", wish->machines);
+    if (status == SHOAL_OK)
+        status = keep_text(spec->image, sizeof spec->image, "--image", wish->image);
+    if (status == SHOAL_OK)
+        status = keep_text(spec->role, sizeof spec->role, "--role", wish->role);
+    if (status == SHOAL_OK)
+        status = keep_text(spec->key, sizeof spec->key, "--key", wish->key);
+    if (status == SHOAL_OK)
+        status = keep_text(spec->subnet, sizeof spec->subnet, "--subnet", wish->subnet);
+    return status == SHOAL_OK ? keep_text(spec->group, sizeof spec->group, "--group", wish->group) : status;
+}
+
+/* Within what run_cluster_spec_read believes. */
 static int fill_spec(run_cluster_spec *spec, const run_cluster_wish *wish)
 {
     double ttl = USUAL_TTL;
     uint64_t id;
-    if (strlen(wish->machines) >= sizeof spec->machines)
-        return shoal_fail(SHOAL_USAGE, "--machines is too long");
-    keep_text(spec->machines, sizeof spec->machines, wish->machines);
-    keep_text(spec->image, sizeof spec->image, wish->image);
-    keep_text(spec->role, sizeof spec->role, wish->role);
-    keep_text(spec->key, sizeof spec->key, wish->key);
-    keep_text(spec->subnet, sizeof spec->subnet, wish->subnet);
-    keep_text(spec->group, sizeof spec->group, wish->group);
     name_maker(spec);
     base_entropy(&id, sizeof id);
     snprintf(spec->ledger, sizeof spec->ledger, "%016llx", (unsigned long long)id);
     spec->market = (run_cluster_market)wish->market;
     spec->idle = USUAL_IDLE;
     spec->made = time(NULL);
-    int status = wish->ttl ? plan_parse_duration(&ttl, "--ttl", wish->ttl) : SHOAL_OK;
+    int status = fill_texts(spec, wish);
+    if (status == SHOAL_OK && wish->ttl)
+        status = plan_parse_duration(&ttl, "--ttl", wish->ttl);
     if (status == SHOAL_OK && wish->idle)
         status = plan_parse_duration(&spec->idle, "--idle", wish->idle);
     if (status == SHOAL_OK && wish->max_price)
         status = plan_parse_money(&spec->max_price, "--max-price", wish->max_price);
-    if (status == SHOAL_OK && !(ttl >= LEAST_TTL && ttl < 1e9))
-        status = shoal_fail(SHOAL_USAGE, "--ttl %s: a machine lives for a second at least", wish->ttl);
+    if (status == SHOAL_OK && !(ttl >= LEAST_TTL && ttl <= MOST_TTL))
+        status =
+            shoal_fail(SHOAL_USAGE, "--ttl %s: a machine lives for a second at least and a year at most", wish->ttl);
+    if (status == SHOAL_OK && !(spec->idle >= 0.001 && spec->idle <= MOST_TTL))
+        status = shoal_fail(SHOAL_USAGE, "--idle %s: this is less than a millisecond or more than a year", wish->idle);
+    if (status == SHOAL_OK && spec->max_price >= 1e6)
+        status =
+            shoal_fail(SHOAL_USAGE, "--max-price %s: an hour of a machine costs less than a million", wish->max_price);
     spec->allowed = (int64_t)ttl;
     return status;
 }
@@ -268,7 +307,7 @@ static int fit_budget(run_cluster *self, int64_t *budget, const run_cluster_wish
         cap = own > cap ? own : cap;
     }
     int64_t each = ledger_cost(cap, self->spec.allowed, RUN_CLUSTER_AROUND);
-    *budget = each * wish->count;
+    *budget = ledger_times(each, wish->count);
     int status = wish->budget ? plan_parse_money(&dollars, "--budget", wish->budget) : SHOAL_OK;
     if (status < 0 || !wish->budget || ledger_money_of(dollars) >= *budget) {
         *budget = wish->budget && status == SHOAL_OK ? ledger_money_of(dollars) : *budget;
@@ -318,6 +357,18 @@ static int put_cluster(run_cluster *self, int64_t budget)
     return status;
 }
 
+/* Machines of a stand-in see the files of this one. */
+static int check_folder(const char *url)
+{
+    const char *own = getenv("AWS_ENDPOINT_URL_EC2"), *all = getenv("AWS_ENDPOINT_URL");
+    if (!run_jobs_is_folder(url) || (own && *own) || (all && *all))
+        return SHOAL_OK;
+    return shoal_fail(SHOAL_USAGE,
+                      "rented machines can't see a folder of this one, %s: --store s3://BUCKET/PREFIX is "
+                      "what both reach",
+                      url);
+}
+
 int run_cluster_create(run_cluster **out, const run_jobs *jobs, const run_cluster_wish *wish)
 {
     int64_t budget = 0;
@@ -327,6 +378,8 @@ int run_cluster_create(run_cluster **out, const run_jobs *jobs, const run_cluste
         status = fill_spec(&(*out)->spec, wish);
     if (status == SHOAL_OK)
         status = end_opening(*out);
+    if (status == SHOAL_OK)
+        status = check_folder(jobs->url);
     if (status == SHOAL_OK && (*out)->place->types == 0)
         status = shoal_fail(SHOAL_USAGE, "--machines %s names no type, as in aws:eu-west-1/c7i.large", wish->machines);
     if (status == SHOAL_OK)

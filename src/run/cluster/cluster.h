@@ -20,7 +20,12 @@
 #include "run/cluster.h"
 #include "run/jobs.h"
 
-enum { RUN_CLUSTER_NAME_BYTES = 33, RUN_CLUSTER_MOST = 1024, RUN_CLUSTER_LEDGER_BYTES = 17 };
+enum {
+    RUN_CLUSTER_NAME_BYTES = 33,
+    RUN_CLUSTER_MOST = 1024,
+    RUN_CLUSTER_LEDGER_BYTES = 17,
+    RUN_CLUSTER_CODE_BYTES = 65
+};
 
 typedef enum run_cluster_market { RUN_CLUSTER_SPOT, RUN_CLUSTER_DEMAND, RUN_CLUSTER_MIXED } run_cluster_market;
 
@@ -43,12 +48,17 @@ typedef struct run_cluster_spec {
     double idle;
     int64_t allowed, made; /* seconds of uptime of each machine; seconds since 1970 */
     char image[CLOUD_TEXT_BYTES], role[CLOUD_NAME_BYTES], key[CLOUD_NAME_BYTES], subnet[CLOUD_NAME_BYTES],
-        group[CLOUD_NAME_BYTES]; /* "" for the usual */
-    bool down;                   /* it is being ended: nothing more is started */
+        group[CLOUD_NAME_BYTES];       /* "" for the usual */
+    char code[RUN_CLUSTER_CODE_BYTES]; /* as run_cluster_spec_code */
+    bool down;                         /* it is being ended: nothing more is started */
 } run_cluster_spec;
 
-/* SHOAL_BROKEN for bytes that are no spec of that name. */
 int run_cluster_spec_write(char **out, const run_cluster_spec *spec);
+/* HMAC-SHA-256 in hex over all but `code` and `down`, which anyone who may write to the store may set: otherwise they
+ * could have machines started from an image, and with a role, of their choice. */
+int run_cluster_spec_code(char out[RUN_CLUSTER_CODE_BYTES], const run_cluster_spec *spec,
+                          const unsigned char secret[LEDGER_SECRET_BYTES]);
+/* SHOAL_BROKEN for bytes that are no spec of that name. */
 int run_cluster_spec_read(run_cluster_spec *out, const char *name, const char *text, size_t size);
 
 /* Where one machine can be started. */
@@ -118,7 +128,8 @@ int run_cluster_grow(run_cluster *self, int64_t count, const run_cluster_watch *
 /* Ends machines by their ids, or the newest so many. */
 int run_cluster_remove(run_cluster *self, const char *id, int64_t count);
 /* Ends all, and waits until the provider says so; then removes what the store has of the cluster, unless reservations
- * are left that may still become machines: *held of them. */
+ * are left that may still become machines: *held of them.  A ledger that is gone or forged keeps no machine alive:
+ * has_secret is false then. */
 int run_cluster_down(run_cluster *self, int64_t *held, const run_cluster_watch *watch);
 
 /* Whether a listed machine is this cluster's, and has not ended. */

@@ -276,30 +276,65 @@ static int end_all(run_cluster *self)
     return end_machines(self, which, count);
 }
 
+/* Without a ledger that can be read, for want of its secret or because somebody removed or forged it, machines are
+ * ended all the same. */
 static int look_down(run_cluster *self)
 {
-    return self->has_secret ? run_cluster_tick(self) : run_cluster_look_only(self);
+    int status = self->has_secret ? run_cluster_tick(self) : run_cluster_look_only(self);
+    bool lost = status == SHOAL_ABSENT || status == SHOAL_BROKEN || status == SHOAL_MEMORY; /* the last: a huge one */
+    if (self->has_secret && lost) {
+        self->has_secret = false;
+        ledger_release(&self->ledger);
+        status = run_cluster_look_only(self);
+    }
+    return status;
+}
+
+static int64_t count_in_state(const run_cluster *self, ledger_state state)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < self->ledger.count; i++)
+        count += self->ledger.entry[i].state == state;
+    return count;
+}
+
+/* Another look, and what follows from it; *left: what may still cost something and is not only to be waited for. */
+static int step_down(run_cluster *self, int64_t *left)
+{
+    int status = look_down(self);
+    int64_t alive = count_alive(self), unstarted = count_in_state(self, LEDGER_RESERVED);
+    *left = alive + unstarted + count_in_state(self, LEDGER_STARTED);
+    if (status == SHOAL_OK && unstarted > 0)
+        status = ledger_change(&self->book, revoke_some, &(revoking){0}, run_cluster_deadline(self));
+    return status == SHOAL_OK && alive > 0 ? end_all(self) : status;
+}
+
+static int fail_down(const run_cluster *self)
+{
+    int64_t alive = count_alive(self);
+    if (alive == 0)
+        return shoal_fail(SHOAL_AGAIN,
+                          "cluster '%s' has no machines, but the provider does not show yet how %lld ended; run the "
+                          "command again",
+                          self->spec.name, (long long)self->ledger.count);
+    return shoal_fail(SHOAL_AGAIN, "%lld machine%s of cluster '%s' still run%s; run the command again",
+                      (long long)alive, base_plural(alive), self->spec.name, alive == 1 ? "s" : "");
 }
 
 int run_cluster_down(run_cluster *self, int64_t *held, const run_cluster_watch *watch)
 {
     int64_t deadline = shoal_after(watch->patience), before = -1;
     int status = mark_down(self);
-    if (status == SHOAL_OK && self->has_secret)
-        status = ledger_change(&self->book, revoke_some, &(revoking){0}, run_cluster_deadline(self));
-    if (status == SHOAL_ABSENT) /* there is no ledger: nothing was ever started */
-        return run_cluster_forget(self);
     while (status == SHOAL_OK) {
-        status = look_down(self);
-        int64_t alive = count_alive(self), left = self->ledger.count;
-        if (status == SHOAL_OK && alive > 0)
-            status = end_all(self);
-        if (status == SHOAL_OK && alive == 0 && (left == 0 || left == before))
+        int64_t left = 1;
+        status = step_down(self, &left);
+        if (status == SHOAL_OK && left == 0 && (self->ledger.count == 0 || self->ledger.count == before))
             break;
-        before = alive == 0 ? left : -1;
+        before = left == 0 ? self->ledger.count : -1;
+        if (status == SHOAL_OK && watch->stopped && watch->stopped())
+            status = shoal_fail(SHOAL_STOPPED, "stopped; machines that were not ended yet end by themselves");
         if (status == SHOAL_OK && shoal_now() >= deadline)
-            status = shoal_fail(SHOAL_AGAIN, "%lld machines of cluster '%s' still run; run the command again",
-                                (long long)alive, self->spec.name);
+            status = fail_down(self);
         if (is_passing(status) && shoal_now() < deadline)
             status = SHOAL_OK;
         if (status == SHOAL_OK)

@@ -4,7 +4,9 @@
 
 #include <shoal/error.h>
 
+#include "base/hex.h"
 #include "base/json.h"
+#include "base/mac.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cluster.h"
@@ -22,7 +24,7 @@ typedef struct text_field {
 #field, offsetof(run_cluster_spec, field), sizeof((run_cluster_spec *)NULL)->field                             \
     }
 static const text_field fields[] = {FIELD(name), FIELD(ledger), FIELD(by),     FIELD(machines), FIELD(image),
-                                    FIELD(role), FIELD(key),    FIELD(subnet), FIELD(group)};
+                                    FIELD(role), FIELD(key),    FIELD(subnet), FIELD(group),    FIELD(code)};
 enum { FIELDS = sizeof fields / sizeof *fields };
 
 int run_cluster_spec_write(char **out, const run_cluster_spec *spec)
@@ -42,6 +44,28 @@ int run_cluster_spec_write(char **out, const run_cluster_spec *spec)
     int status = text ? base_copy_text(out, text) : shoal_fail(SHOAL_MEMORY, "out of memory for a cluster");
     free(text);
     return status;
+}
+
+int run_cluster_spec_code(char out[RUN_CLUSTER_CODE_BYTES], const run_cluster_spec *spec,
+                          const unsigned char secret[LEDGER_SECRET_BYTES])
+{
+    static const char purpose[] = "shoal cluster";
+    unsigned char code[BASE_MAC_SIZE];
+    run_cluster_spec covered = *spec;
+    char *text = NULL;
+    base_mac mac;
+    covered.code[0] = '\0';
+    covered.down = false;
+    int status = run_cluster_spec_write(&text, &covered);
+    if (status < 0)
+        return status;
+    base_mac_begin(&mac, secret, LEDGER_SECRET_BYTES);
+    base_mac_add(&mac, purpose, sizeof purpose);
+    base_mac_add(&mac, text, strlen(text));
+    base_mac_end(&mac, code);
+    base_hex_write(out, code, sizeof code);
+    base_free(&text);
+    return SHOAL_OK;
 }
 
 static bool take_texts(run_cluster_spec *out, const json_t *object)
@@ -73,7 +97,8 @@ int run_cluster_spec_read(run_cluster_spec *out, const char *name, const char *t
     json_t *object = json_loadb(text, size, 0, NULL);
     *out = (run_cluster_spec){0};
     bool known = json_integer_value(json_object_get(object, "version")) == VERSION;
-    bool good = known && take_texts(out, object) && take_numbers(out, object) && strcmp(out->name, name) == 0;
+    bool good = known && take_texts(out, object) && take_numbers(out, object) && strcmp(out->name, name) == 0 &&
+                base_hex_is(out->ledger, RUN_CLUSTER_LEDGER_BYTES - 1); /* it names a file */
     json_decref(object);
     if (good)
         return SHOAL_OK;

@@ -35,6 +35,21 @@ static void add_pool(run_cluster *self, const run_rate *rate, cloud_market marke
     self->pools++;
 }
 
+/* Why machines can be started nowhere. */
+static int fail_pools(const run_cluster *self, const run_rates *rates)
+{
+    bool listed = self->spec.max_price > 0;
+    for (int64_t i = 0; i < rates->count; i++)
+        listed = listed || !isnan(rates->rate[i].demand);
+    return shoal_fail(SHOAL_DENIED,
+                      !listed ? "the table of this program does not know what machines of %s cost on demand: say with "
+                                "--max-price what an hour may cost"
+                      : self->spec.max_price > 0 ? "no machine of %s costs at most --max-price now"
+                                                 : "no machine of %s costs as little now as it does on demand: say "
+                                                   "with --max-price what an hour may cost, or --market mixed",
+                      self->spec.machines);
+}
+
 int run_cluster_find_pools(run_cluster *self)
 {
     run_rates rates;
@@ -55,12 +70,7 @@ int run_cluster_find_pools(run_cluster *self)
             add_pool(self, rate, CLOUD_DEMAND, rate->demand);
     }
     if (status == SHOAL_OK && self->pools == 0)
-        status = shoal_fail(SHOAL_DENIED,
-                            self->spec.max_price > 0
-                                ? "no machine of %s costs at most --max-price now"
-                                : "the table of this program does not know what machines of %s cost on demand: say "
-                                  "with --max-price what an hour may cost",
-                            self->spec.machines);
+        status = fail_pools(self, &rates);
     run_rates_release(&rates);
     return status;
 }
