@@ -117,6 +117,12 @@ static int get_json(json_t **out, shoal_store *store, const char *id, const char
     return *out ? SHOAL_OK : shoal_fail(SHOAL_BROKEN, "%s is no JSON", key);
 }
 
+/* A covariance of which no root can be taken is none. */
+static bool is_trend(const control_trend *trend)
+{
+    return trend->ab * trend->ab <= trend->aa * trend->bb * (1 + 1e-9) + 1e-12;
+}
+
 static int fail_broken(const char *id, const char *name)
 {
     return shoal_fail(SHOAL_BROKEN, "jobs/%s/%s has a number that can't be one of a job", id, name);
@@ -152,8 +158,8 @@ int control_held_get(control_held *out, shoal_store *store, const char *id, int6
     int status = get_json(&object, store, id, "held", held_kind, deadline);
     const json_t *phase = json_object_get(object, "phase"), *verdict = json_object_get(object, "verdict");
     json_int_t number = json_is_integer(verdict) ? json_integer_value(verdict) : -1;
-    if (status == SHOAL_OK &&
-        (!read_fields(out, held_fields, object) || !json_is_string(phase) || number < 0 || number >= CONTROL_VERDICTS))
+    if (status == SHOAL_OK && (!read_fields(out, held_fields, object) || !is_trend(&out->trend) ||
+                               !json_is_string(phase) || number < 0 || number >= CONTROL_VERDICTS))
         status = fail_broken(id, "held");
     if (status < 0)
         *out = (control_held){0};
@@ -174,6 +180,24 @@ int control_held_put(shoal_store *store, const char *id, const control_held *hel
     base_json_put(&object, "verdict", json_integer(held->verdict));
     base_json_put(&object, "blind", json_boolean(held->blind));
     return put_json(store, id, "held", held_kind, object, deadline);
+}
+
+/* ---- what follows from them -------------------------------------------------------------------------------------- */
+
+bool control_aim_same(const control_aim *a, const control_aim *b)
+{
+    return a->deadline == b->deadline && a->budget == b->budget && a->price == b->price && a->or_stop == b->or_stop;
+}
+
+void control_held_price(control_held *held, double price)
+{
+    if (held->spent == 0)
+        held->spent = held->worker_seconds / 3600 * price;
+}
+
+bool control_is_hopeless(const control_aim *aim, const control_held *held, double now)
+{
+    return (aim->deadline > 0 && fmax(now, held->end) > aim->deadline) || (aim->budget > 0 && held->cost > aim->budget);
 }
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */

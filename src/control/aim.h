@@ -29,6 +29,8 @@ typedef struct control_aim {
 int control_aim_get(control_aim *out, shoal_store *store, const char *id, int64_t deadline);
 int control_aim_put(shoal_store *store, const char *id, const control_aim *aim, int64_t deadline);
 
+bool control_aim_same(const control_aim *a, const control_aim *b);
+
 typedef struct control_held {
     control_trend trend;
     control_state state;
@@ -46,6 +48,11 @@ typedef struct control_held {
 
 int control_held_get(control_held *out, shoal_store *store, const char *id, int64_t deadline);
 int control_held_put(shoal_store *store, const char *id, const control_held *held, int64_t deadline);
+
+/* An hour of a worker costs that from now on: what was worked while nothing had a price counts, too. */
+void control_held_price(control_held *held, double price);
+/* Whether what is asked for is not even to be expected at that moment: the deadline has passed, or is foretold to. */
+bool control_is_hopeless(const control_aim *aim, const control_held *held, double now);
 
 enum { CONTROL_LINE_BYTES = 320 };
 /* "ends in 8.2 min (7.9 to 8.6), 1.8 min before its deadline, with 3 of 1 to 8 workers; $0.12 spent, $0.31 in all" */

@@ -58,7 +58,7 @@ static int find_launcher(const struct launcher **out, const char **rest, const c
 }
 
 /* "1..8" at the start of what follows the colon: *rest is the text from the 8 on.  `least` is 0 without a range. */
-static int take_range(int64_t *least, const char **rest, const char *spec)
+static int take_range(int64_t *least, const char **rest, const struct launcher *launcher, const char *spec)
 {
     const char *dots = strstr(*rest, "..");
     char number[24];
@@ -69,8 +69,14 @@ static int take_range(int64_t *least, const char **rest, const char *spec)
     snprintf(number, sizeof number, "%.*s", (int)(length < 20 ? length : 20), *rest);
     int64_t most = strtoll(dots + 2, NULL, 10);
     *least = strtoll(number, NULL, 10);
-    if (*least < 1 || most < *least)
+    size_t digits = strspn(dots + 2, "0123456789");
+    if (*least < 1 || most < *least || digits == 0 || (dots[2 + digits] && dots[2 + digits] != '?'))
         return shoal_fail(SHOAL_USAGE, "--workers: '%s' should be a range such as 1..8, from 1 up", spec);
+    if (launcher == &launch_ssh) /* "ssh:2" would be a host */
+        return shoal_fail(SHOAL_USAGE,
+                          "--workers: '%s': hosts have no range; with --deadline or --budget their list "
+                          "is the most, and one worker the least",
+                          spec);
     *rest = dots + 2;
     return SHOAL_OK;
 }
@@ -84,7 +90,7 @@ int launch_ask_for(launch_ask *out, const launch_specs *specs, const char *store
         int64_t before = out->workers, least = 0;
         int status = find_launcher(&launcher, &rest, specs->text[i]);
         if (status == SHOAL_OK)
-            status = take_range(&least, &rest, specs->text[i]);
+            status = take_range(&least, &rest, launcher, specs->text[i]);
         if (status == SHOAL_OK)
             status = launcher->ask(out, rest, store_scheme, threads);
         if (status < 0)

@@ -60,6 +60,8 @@ int run_hold_aim(control_aim *out, bool *asked, const run_workers_options *optio
         return shoal_fail(SHOAL_USAGE, "--held-picture needs --deadline or --budget");
     if (options->or_stop && !*asked)
         return shoal_fail(SHOAL_USAGE, "--or-stop needs --deadline or --budget: what can't be met otherwise?");
+    if (options->price && !*asked && !options->aimed)
+        return shoal_fail(SHOAL_USAGE, "--price needs --budget or --deadline: money is counted where a job is held");
     if (options->budget && !options->price)
         return shoal_fail(SHOAL_USAGE, "--budget needs --price MONEY: what an hour of one worker costs");
     if (*asked && options->workers.count == 0)
@@ -87,7 +89,12 @@ static void take_up(run_hold *self)
 {
     const launch_ask *ask = self->outcome->away.ask;
     int64_t least = ask->least > 0 ? ask->least : 1;
+    const char *roles = self->outcome->request->workers.roles;
     self->active = self->aim.deadline > 0 || self->aim.budget > 0;
+    if (self->active && roles && strcmp(roles, "split") == 0) { /* by `shoal job deadline` */
+        self->active = false;
+        run_warn(self->outcome, "a job with --roles split can't be held to a deadline or a budget, and is not");
+    }
     if (!self->active || self->model.options > 0)
         return;
     hold_model_fill(&self->model, self->outcome, least, ask->workers);
@@ -133,6 +140,7 @@ int run_hold_new(run_hold **out, shoal_outcome *outcome)
         (void)control_aim_get(&self->aim, outcome->jobs.store, outcome->away.id, deadline);
     if (status == SHOAL_OK && outcome->away.resumed) /* what was learnt and spent before */
         (void)control_held_get(&self->held, outcome->jobs.store, outcome->away.id, deadline);
+    control_held_price(&self->held, self->aim.price);
     if (status < 0) {
         base_free(&self);
         return status;
@@ -347,9 +355,10 @@ static void look_at_aim(run_hold *self)
         return;
     self->looked = now;
     if (control_aim_get(&aim, self->outcome->jobs.store, self->outcome->away.id, shoal_after(5)) < 0 ||
-        memcmp(&aim, &self->aim, sizeof aim) == 0)
+        control_aim_same(&aim, &self->aim))
         return;
     self->aim = aim;
+    control_held_price(&self->held, aim.price);
     self->unmet = 0;
     self->told = 0;
     self->held.state = (control_state){0};
@@ -369,23 +378,15 @@ static void put_held(run_hold *self)
     (void)control_held_put(self->outcome->jobs.store, self->outcome->away.id, &self->held, shoal_after(5));
 }
 
-/* Whether it is not even to be expected. */
-static bool is_hopeless(const run_hold *self)
-{
-    const control_held *held = &self->held;
-    bool late = self->aim.deadline > 0 && held->end > self->aim.deadline;
-    bool dear = self->aim.budget > 0 && held->cost > self->aim.budget;
-    return late || dear;
-}
-
 static void describe_unmet(char out[CONTROL_LINE_BYTES + 128], const run_hold *self)
 {
     const control_held *held = &self->held;
     char line[CONTROL_LINE_BYTES];
     bool dear = self->aim.budget > 0 && held->cost > self->aim.budget;
-    const char *what = !is_hopeless(self) ? "this will probably hold, but not in 95% of cases"
-                       : dear             ? "the budget does not reach the end"
-                                          : "the deadline can't be met";
+    const char *what = !control_is_hopeless(&self->aim, held, wall())
+                           ? "this will probably hold, but not in 95% of cases"
+                       : dear ? "the budget does not reach the end"
+                              : "the deadline can't be met";
     control_describe(line, &self->aim, held, wall());
     snprintf(out, CONTROL_LINE_BYTES + 128, "%s: at best the job %s", what, line);
 }
@@ -394,7 +395,7 @@ static void describe_unmet(char out[CONTROL_LINE_BYTES + 128], const run_hold *s
 static int tell_unmet(run_hold *self)
 {
     char line[CONTROL_LINE_BYTES + 128];
-    int told = is_hopeless(self) ? 2 : 1;
+    int told = control_is_hopeless(&self->aim, &self->held, wall()) ? 2 : 1;
     if (self->held.verdict == CONTROL_KEPT || self->unmet < TELL_AFTER || self->told >= told)
         return SHOAL_OK;
     self->told = told;
@@ -402,6 +403,18 @@ static int tell_unmet(run_hold *self)
     if (self->aim.or_stop && told == 2)
         return shoal_fail(SHOAL_STOPPED, "%s; --or-stop stops it", line);
     run_warn(self->outcome, line);
+    return SHOAL_OK;
+}
+
+/* Also where no round has ended yet: a deadline may be shorter than one, and that of a resumed job be of yesterday. */
+static int tell_passed(run_hold *self)
+{
+    if (self->aim.deadline <= 0 || wall() <= self->aim.deadline || self->told >= 2)
+        return SHOAL_OK;
+    self->told = 2;
+    if (self->aim.or_stop)
+        return shoal_fail(SHOAL_STOPPED, "the deadline has passed; --or-stop stops the job");
+    run_warn(self->outcome, "the deadline has passed; the job goes on, as fast as it can");
     return SHOAL_OK;
 }
 
@@ -439,6 +452,8 @@ int run_hold_tick(int64_t *workers, run_hold *self, int64_t running)
         put_held(self);
     *workers = self->held.workers;
     int status = check_spent(self);
+    if (status == SHOAL_OK)
+        status = tell_passed(self);
     return status == SHOAL_OK ? tell_unmet(self) : status;
 }
 

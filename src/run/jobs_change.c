@@ -11,12 +11,12 @@ const char *run_jobs_state_name(const shoal_job *job)
     return job->state == SHOAL_JOB_RUNNING && job->live == 0 ? "waiting" : names[job->state];
 }
 
-static int check_running(const run_jobs *jobs, const char *id)
+static int check_running(const run_jobs *jobs, const char *id, const char *otherwise)
 {
     shoal_job *job = NULL;
     int status = shoal_job_describe(&job, jobs->store, id, 0, run_jobs_deadline(jobs));
     if (status == SHOAL_OK && job->state != SHOAL_JOB_RUNNING)
-        status = shoal_fail(SHOAL_USAGE, "job %s is %s and needs no workers", id, run_jobs_state_name(job));
+        status = shoal_fail(SHOAL_USAGE, "job %s is %s and %s", id, run_jobs_state_name(job), otherwise);
     shoal_job_free(&job);
     return status;
 }
@@ -24,7 +24,7 @@ static int check_running(const run_jobs *jobs, const char *id)
 int run_jobs_hold(const run_jobs *jobs, const char *id, int (*change)(void *context, control_aim *aim), void *context)
 {
     control_aim aim;
-    int status = check_running(jobs, id);
+    int status = check_running(jobs, id, "can't be held to anything");
     if (status == SHOAL_OK)
         status = control_aim_get(&aim, jobs->store, id, run_jobs_deadline(jobs));
     if (status == SHOAL_OK || status == SHOAL_ABSENT || status == SHOAL_BROKEN)
@@ -35,7 +35,7 @@ int run_jobs_hold(const run_jobs *jobs, const char *id, int (*change)(void *cont
 int run_jobs_scale(const run_jobs *jobs, const char *id, int64_t workers)
 {
     control_aim aim;
-    int status = check_running(jobs, id);
+    int status = check_running(jobs, id, "needs no workers");
     if (status == SHOAL_OK && control_aim_get(&aim, jobs->store, id, run_jobs_deadline(jobs)) == SHOAL_OK &&
         (aim.deadline > 0 || aim.budget > 0))
         status = shoal_fail(SHOAL_USAGE,

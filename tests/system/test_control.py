@@ -85,6 +85,8 @@ def wrong_words_are_refused_in_a_sentence():
         ("--deadline and --budget need --workers", ["--store", "st", "--deadline", "1m"]),
         ("--deadline: '-5m'", [*held_by, "--deadline", "-5m"]),
         ("--deadline: 'soon'", [*held_by, "--deadline", "soon"]),
+        ("--price needs --budget or --deadline", ["--workers", "local:1", "--price", "1usd"]),
+        ("'ssh:1..2': hosts have no range", ["--workers", "ssh:1..2", "--deadline", "1m"]),
         ("--budget needs --price MONEY", [*held_by, "--budget", "1usd"]),
         ("'1eur' is not an amount in US dollars", [*held_by, "--budget", "1eur", "--price", "1usd"]),
         ("'1eur' is not an amount in US dollars", [*held_by, "--budget", "1usd", "--price", "1eur"]),
@@ -119,7 +121,7 @@ def a_deadline_is_told_changed_and_held_by_whoever_resumes():
     assert "before its deadline" in err or "before its deadline" in succeeds("job", "show", "--store", "st") or \
         held()["deadline"] - time.time() > 6000, err
     same("expected.npy", "c.npy")
-    fails(2, "is done and needs no workers", "job", "deadline", "1h", "--store", "st")
+    fails(2, "is done and can't be held to anything", "job", "deadline", "1h", "--store", "st")
 
 
 @apart.test
@@ -127,7 +129,10 @@ def what_cannot_be_met_stops_where_that_was_asked_for():
     job = start("kmeans", DATA, *LONG, "--store", SLOW, "--workers", "local:1..2", "--deadline", "1s", "--or-stop")
     code, _, err = end(job)
     assert code == 3, (code, err)
-    assert "the deadline can't be met: at best the job ends in" in err and "--or-stop stops it; resume job" in err, err
+    assert "the deadline " in err and "--or-stop stops" in err and "resume job" in err, err
+    code, _, err = end(start("kmeans", DATA, *LONG, "--store", "dir:st2?faults=delay:1/200ms", "--workers", "local:1",
+                             "--deadline", "0.2s", "--or-stop"))
+    assert code == 3 and "the deadline has passed; --or-stop stops the job" in err, (code, err)
 
 
 @apart.test

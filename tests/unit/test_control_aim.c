@@ -62,6 +62,17 @@ static void test_how_it_stands_comes_back(void **state)
     assert_true(back.blind && strcmp(back.phase, "run") == 0 && isfinite(back.end));
 }
 
+static void test_a_covariance_has_a_root(void **state)
+{
+    shoal_store *store = *state;
+    control_held held = {.trend = {.aa = 1, .bb = 1, .ab = -1, .noise = 0.01}}, back;
+    assert_int_equal(control_held_put(store, "job-3", &held, shoal_after(20)), SHOAL_OK);
+    assert_int_equal(control_held_get(&back, store, "job-3", shoal_after(20)), SHOAL_OK);
+    held.trend.ab = -1.1;
+    assert_int_equal(control_held_put(store, "job-3", &held, shoal_after(20)), SHOAL_OK);
+    assert_int_equal(control_held_get(&back, store, "job-3", shoal_after(20)), SHOAL_BROKEN);
+}
+
 static void test_forged_ones_are_refused(void **state)
 {
     static const char *const forged[] = {"",
@@ -101,10 +112,36 @@ static void test_words(void **state)
                         "workers; $0.5 spent, $0.75 in all of $2");
 }
 
+static void test_what_follows(void **state)
+{
+    const control_aim aim = {.deadline = 100, .budget = 5, .price = 0.03}, same = aim;
+    control_aim other = aim;
+    control_held held = {.worker_seconds = 7200};
+    (void)state;
+    assert_true(control_aim_same(&aim, &same));
+    other.or_stop = true;
+    assert_false(control_aim_same(&aim, &other));
+    assert_false(control_is_hopeless(&aim, &held, 99));
+    assert_true(control_is_hopeless(&aim, &held, 101)); /* though nothing is foretold yet */
+    held.end = 101;
+    assert_true(control_is_hopeless(&aim, &held, 99));
+    held = (control_held){.worker_seconds = 7200, .cost = 6};
+    assert_true(control_is_hopeless(&aim, &held, 99));
+    control_held_price(&held, 0);
+    assert_true(held.spent == 0);
+    control_held_price(&held, 0.5); /* a budget is for everything from the beginning */
+    assert_true(fabs(held.spent - 1) < 1e-12);
+    control_held_price(&held, 7);
+    assert_true(fabs(held.spent - 1) < 1e-12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_an_aim_comes_back),
                                        cmocka_unit_test(test_how_it_stands_comes_back),
-                                       cmocka_unit_test(test_forged_ones_are_refused), cmocka_unit_test(test_words)};
+                                       cmocka_unit_test(test_forged_ones_are_refused),
+                                       cmocka_unit_test(test_words),
+                                       cmocka_unit_test(test_what_follows),
+                                       cmocka_unit_test(test_a_covariance_has_a_root)};
     return cmocka_run_group_tests(tests, open_store, close_store);
 }

@@ -102,8 +102,9 @@ static int real_clock(void **state)
 
 static void test_what_is_asked_for(void **state)
 {
-    static const char *const wrong[] = {"local", "local:", "local:0", "local:-1", "local:x", "local:5000",
-                                        "0",     "5000",   "-1",      "4x",       "",        "ftp:a"};
+    static const char *const wrong[] = {
+        "local", "local:", "local:0",  "local:-1",  "local:x",    "local:5000",    "0",    "5000", "-1", "4x",
+        "",      "ftp:a",  "ssh:1..2", "local:1..", "local:1..x", "local:1..2..3", "2..1", "0..2"};
     launch_ask ask;
     (void)state;
     const launch_specs two = {.count = 2, .text = {"local:8", "2"}}; /* a bare number is local:N */
