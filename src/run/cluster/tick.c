@@ -184,7 +184,8 @@ static int start_entry(run_cluster *self, const ledger_entry *entry, int64_t wal
         pool->refusals = 0;
         status = record_step(self, &noted);
     } else if (why != CLOUD_UNANSWERED) {
-        ledger_lead_answered(self->lead, entry->token, false);
+        if (why != CLOUD_OTHER_ORDER) /* which tells that there is a machine of that token */
+            ledger_lead_answered(self->lead, entry->token, false);
         keep_refusal(self, pool, why);
         status = SHOAL_OK;
     } else {
