@@ -14,12 +14,15 @@ import sys
 import time
 
 import apart
+from processes import children
 
 SHOAL = os.path.abspath(sys.argv[1])
 SECONDS = 600  # until something that never comes is a failure
 DATA = "gen:blobs?rows=3000&cols=8&centres=12"
 LONG = ["-k", "40", "--init", "random", "--iterations", "200", "--tolerance", "0"]
 SLOW = "dir:st?faults=delay:1/20ms"  # every request takes up to 20 ms longer
+SLOWER = "dir:st?faults=delay:1/100ms"
+MANY_ROUNDS = ["gen:uniform?rows=20000&cols=8", *LONG]
 
 
 def start(*arguments, **options):
@@ -61,9 +64,9 @@ def held():
     return (json.loads(out)["held"] or {}) if code == 0 else {}
 
 
-def begin(*words):
+def begin(*words, work=(DATA, *LONG), store=SLOW):
     """A job that takes a while, held as the words say, once its workers are decided on."""
-    process = start("kmeans", DATA, *LONG, "--store", SLOW, "--centres", "c.npy", *words)
+    process = start("kmeans", *work, "--store", store, "--centres", "c.npy", *words)
     waits_for("a job that is held", lambda: held().get("workers"))
     return process
 
@@ -102,8 +105,8 @@ def wrong_words_are_refused_in_a_sentence():
 
 @apart.test
 def a_deadline_is_told_changed_and_held_by_whoever_resumes():
-    succeeds("kmeans", DATA, *LONG, "--centres", "expected.npy")
-    job = begin("--workers", "local:1..2", "--deadline", "1h")
+    succeeds("kmeans", *MANY_ROUNDS, "--centres", "expected.npy")
+    job = begin("--workers", "local:1..2", "--deadline", "1h", work=MANY_ROUNDS, store=SLOWER)
     before = held()
     assert before["workers_least"] == 1 and before["workers_most"] == 2 and before["budget"] is None, before
     assert 3000 < before["deadline"] - time.time() <= 3600, before
@@ -112,10 +115,12 @@ def a_deadline_is_told_changed_and_held_by_whoever_resumes():
     fails(2, "job budget needs --price MONEY", "job", "budget", "5usd", "--store", "st")
     assert "is held to a deadline of 1s from now" in succeeds("job", "deadline", "1s", "--store", "st")
     waits_for("all workers", lambda: held().get("workers") == 2 and held()["verdict"] == "late")
-    job.send_signal(signal.SIGKILL)  # whoever started it dies; its workers may go on
+    workers = children(job.pid)
+    for pid in (job.pid, *workers):  # whoever started it dies, and its workers, who might end the job meanwhile
+        os.kill(pid, signal.SIGKILL)
     job.communicate()
     succeeds("job", "deadline", "2h", "--store", "st")
-    resumed = start("job", "resume", "--store", SLOW)
+    resumed = start("job", "resume", "--store", "st")
     code, _, err = end(resumed)
     assert code == 0, err
     assert "before its deadline" in err or "before its deadline" in succeeds("job", "show", "--store", "st") or \
