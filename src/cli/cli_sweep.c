@@ -14,6 +14,7 @@
 #include "base/pool.h"
 #include "plan/units.h"
 #include "run/jobs.h"
+#include "run/tasks.h"
 #include "sweep/crew.h"
 #include "sweep/repeats.h"
 #include "sweep_print.h"
@@ -468,6 +469,8 @@ static int run_sweep(void *from_main, const char *const *word, int words)
         status = read_workers(&run.workers, from);
     run.threads = from->threads ? from->threads : run.workers && run.workers < cores ? cores / run.workers : 1;
     run.crew = run.workers ? NULL : &crew;
+    if (status == SHOAL_OK && run.crew && (status = run_check_task_workers(&from->workers)) == SHOAL_OK)
+        status = sweep_crew_check(&crew);
     if (status == SHOAL_OK)
         status = make_spec(&spec, from, word[0]);
     if (status == SHOAL_OK)

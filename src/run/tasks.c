@@ -15,6 +15,7 @@
 #include "base/world.h"
 #include "engine/store/job_keys.h"
 #include "launch/launch.h"
+#include "run/tasks.h"
 #include "process.h"
 
 static const double LOOK_EVERY = 0.05, STOP_SECONDS = 2;
@@ -70,15 +71,27 @@ static void look_after(void *context)
     }
 }
 
+static int ask_for(launch_ask *out, const launch_specs *specs, const char *scheme, int64_t threads)
+{
+    int status = launch_ask_for(out, specs, scheme, threads);
+    if (status == SHOAL_OK && out->least > 0)
+        status = shoal_fail(SHOAL_USAGE, "--workers: a range of workers is for jobs with --deadline or --budget; for "
+                                         "tasks it is one number");
+    return status;
+}
+
+int run_check_task_workers(const shoal_texts *specs)
+{
+    launch_ask ask = {0};
+    return ask_for(&ask, specs, NULL, 0);
+}
+
 static int start_group(shoal_task_workers *self)
 {
     const shoal_task_workers_options *options = &self->options;
     const char *scheme = shoal_store_describe(shoal_tasks_store(self->tasks)).scheme;
     launch_ask ask = {0};
-    int status = launch_ask_for(&ask, &self->specs, scheme, options->threads);
-    if (status == SHOAL_OK && ask.least > 0)
-        status = shoal_fail(SHOAL_USAGE, "--workers: a range of workers is for jobs with --deadline or --budget; for "
-                                         "tasks it is one number");
+    int status = ask_for(&ask, &self->specs, scheme, options->threads);
     if (status == SHOAL_OK && ask.outlive)
         status = shoal_fail(SHOAL_USAGE,
                             "workers of Slurm that reach %s by themselves can't be given the key of tasks: "

@@ -38,18 +38,37 @@ struct sweep_crew {
     int64_t rests;        /* until this moment no more are needed: one has found the sweep to be over */
 };
 
-static int read_sent(sweep_crew *self, const char *name)
+static int open_sent(int *out, const char *name)
 {
     struct stat about;
-    size_t size = 0;
+    *out = -1;
     if (!base_path_stays_below(name))
         return shoal_fail(SHOAL_USAGE, "--send %s: files are named by paths below the current folder", name);
-    int file = open(name, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || fstat(file, &about) < 0 || !S_ISREG(about.st_mode)) {
+    *out = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (*out >= 0 && fstat(*out, &about) == 0 && S_ISREG(about.st_mode))
+        return SHOAL_OK;
+    base_close(out);
+    return shoal_fail(SHOAL_INVALID, "--send %s: there is no such file", name);
+}
+
+int sweep_crew_check(const sweep_crew_options *options)
+{
+    int status = SHOAL_OK;
+    for (int i = 0; i < options->send->count && status == SHOAL_OK; i++) {
+        int file = -1;
+        status = open_sent(&file, options->send->text[i]);
         base_close(&file);
-        return shoal_fail(SHOAL_INVALID, "--send %s: there is no such file", name);
     }
-    int status = base_read_whole(&self->read[self->files], &size, file, FILE_MOST, name);
+    return status;
+}
+
+static int read_sent(sweep_crew *self, const char *name)
+{
+    size_t size = 0;
+    int file = -1, status = open_sent(&file, name);
+    if (status < 0)
+        return status;
+    status = base_read_whole(&self->read[self->files], &size, file, FILE_MOST, name);
     close(file);
     if (status == SHOAL_INVALID || status == SHOAL_SYSTEM)
         status = shoal_fail(status, "--send %s: can't be read, or is larger than 4 GB", name);

@@ -20,6 +20,8 @@ typedef struct sweep_crew_options {
 
 typedef struct sweep_crew sweep_crew;
 
+/* Whether what is to be sent is there, before anything is begun. */
+int sweep_crew_check(const sweep_crew_options *options);
 /* Starts them as run->crew says, when the sweep has its limits.  To be stopped also after a failure. */
 int sweep_crew_start(sweep_crew **out, const sweep_run *run);
 /* Sees that every worker has something to do.  Fails when no worker can be had any more, or none can run trials. */

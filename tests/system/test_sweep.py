@@ -468,6 +468,9 @@ def wrong_input():
     assert 'a grid needs a number of values for "rate"' in sweep(*RATE, *run, "--sampler", "grid", expect=2)
     assert "--reach much: is not a number" in sweep(*RATE, *run, "--reach", "much", expect=2)
     assert "is no name of a sweep" in sweep(*RATE, *run, "--name", "a/b", expect=2)
+    assert "'banana' is not one of N, local:N" in sweep(*RATE, *run, "--workers", "banana", expect=2)
+    assert "--send nosuch: there is no such file" in sweep(*RATE, *run, "--workers", "local:1", "--send", "nosuch",
+                                                           expect=1)
     assert "nowhere.json: can't read" in sweep("nowhere.json", *run, expect=1)
     pathlib.Path("bad.json").write_text('{"rate": {"low": 0.0, "high": 1.0, "scale": "log"}}')
     assert 'bad.json: "rate": "scale": "log" needs "low" above 0' in sweep("bad.json", *run, expect=1)
