@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,11 +117,12 @@ void base_wait(pid_t process, int *how)
 /* It is deaf to what may end us, and in no group that is told to end with ours. */
 int base_guard_start(base_guard *out, int grace)
 {
-    static const char script[] = "trap '' INT TERM HUP QUIT; g=; while read -r n; do case $n in\n"
+    static const char script[] = "trap '' INT TERM HUP QUIT; g=; f=; while IFS= read -r n; do case $n in\n"
+                                 "/*) f=$n;;\n"
                                  "-*) k=; for i in $g; do [ $i = $n ] || k=\"$k $i\"; done; g=$k;;\n"
                                  "*) g=\"$g -$n\";; esac; done\n"
                                  "[ %d = 0 ] || { kill -TERM $g; kill -CONT $g; sleep %d; } 2>/dev/null\n"
-                                 "kill -9 $g 2>/dev/null";
+                                 "kill -9 $g 2>/dev/null; [ -z \"$f\" ] || rm -rf -- \"$f\"";
     char command[sizeof script + 32];
     int ends[2];
     *out = (base_guard){.pipe = -1};
@@ -133,6 +136,14 @@ int base_guard_start(base_guard *out, int grace)
     if (error)
         base_guard_stop(out);
     return error;
+}
+
+void base_guard_folder(base_guard *guard, const char *path)
+{
+    char line[PATH_MAX + 1];
+    const int length = snprintf(line, sizeof line, "%s\n", path);
+    if (guard->process > 0 && *path == '/' && !strchr(path, '\n') && length < (int)sizeof line)
+        (void)base_write_all(guard->pipe, line, (size_t)length);
 }
 
 void base_guard_stop(base_guard *guard)

@@ -54,6 +54,8 @@ typedef struct base_guard {
 } base_guard;
 
 int base_guard_start(base_guard *out, int grace);
+/* A folder that it removes at the end, too, in the place of the one before.  One whose path has a line end stays. */
+void base_guard_folder(base_guard *guard, const char *path);
 /* Lets it go: nobody is ended any more. */
 void base_guard_stop(base_guard *guard);
 

@@ -22,9 +22,11 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/pool.h"
+#include "base/spawn.h"
 #include "base/world.h"
 
 enum { UNDER_WAY_MOST = 4096, AHEAD = 4, FILES_MOST = 2 * SHOAL_TEXTS_MOST + 64 };
+enum { LEAVE_SECONDS = 5 }; /* in which workers end, should this process be killed */
 static const double LOOK_EVERY = 0.1;
 static const char said_file[] = ".shoal-stderr";
 
@@ -61,6 +63,7 @@ typedef struct mapping {
     int64_t submitted, room, next, told, under_way, most;
     brought common[SHOAL_TEXTS_MOST];
     FILE *log;
+    base_guard guard; /* of `folder` */
     bool halting;
     pthread_mutex_t lock;
     char *said; /* by the threads that look after workers, lines */
@@ -435,6 +438,8 @@ static int start_workers(mapping *self)
         threads = base_cores();
     int status = options->store ? base_copy_text(&self->url, options->store)
                                 : base_make_temporary_folder(&self->folder, "shoal-map-");
+    if (status == SHOAL_OK && self->folder && base_guard_start(&self->guard, LEAVE_SECONDS) == 0)
+        base_guard_folder(&self->guard, self->folder);
     if (status == SHOAL_OK && self->folder)
         status = base_format(&self->url, "dir:%s/store", self->folder);
     if (status == SHOAL_OK)
@@ -487,6 +492,7 @@ static int close_all(mapping *self, int status)
     shoal_store_close(&self->store);
     if (self->folder)
         base_remove_folder(self->folder);
+    base_guard_stop(&self->guard);
     if (self->log && fclose(self->log) != 0 && status == SHOAL_OK)
         status = shoal_fail_errno(SHOAL_SYSTEM, errno, "--joblog: can't write %s", self->options->log);
     for (int64_t row = 0; self->job && row < self->options->table->rows; row++)
@@ -510,7 +516,7 @@ static int close_all(mapping *self, int status)
 
 int run_map(map_counts *out, const map_options *options)
 {
-    mapping self = {.options = options, .counts = out, .lock = PTHREAD_MUTEX_INITIALIZER};
+    mapping self = {.options = options, .counts = out, .guard = {.pipe = -1}, .lock = PTHREAD_MUTEX_INITIALIZER};
     *out = (map_counts){0};
     int status = prepare(&self);
     if (status == SHOAL_OK && out->left_out < out->jobs)

@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "base/spawn.h"
 #include "base/world.h"
 
@@ -193,6 +195,29 @@ static void wait_until_deaf(pid_t process)
     fail_msg("the guard hears signals");
 }
 
+/* The last folder that it was told of goes with what is in it, and no other. */
+static void folders(void **state)
+{
+    char base[] = "/tmp/shoal-guard-XXXXXX", path[3][64], name[256];
+    base_guard guard;
+    (void)state;
+    assert_non_null(mkdtemp(base));
+    assert_int_equal(base_guard_start(&guard, 0), 0);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%d %s", base, i, i == 2 ? "a\nb" : "$(x) *");
+        assert_int_equal(mkdir(path[i], 0777), 0);
+        snprintf(name, sizeof name, "%s/file", path[i]);
+        assert_int_equal(mknod(name, S_IFREG | 0666, 0), 0);
+        base_guard_folder(&guard, path[i]);
+    }
+    base_close(&guard.pipe);
+    base_wait(guard.process, NULL);
+    assert_int_equal(access(path[0], F_OK), 0);
+    assert_int_equal(access(path[1], F_OK), -1);
+    assert_int_equal(access(path[2], F_OK), 0);
+    base_remove_folder(base);
+}
+
 static int guard_that_is_left(int grace, const char *command)
 {
     base_guard guard;
@@ -248,10 +273,15 @@ int main(void)
     for (int inherited = 3; inherited < 64; inherited++)
         fcntl(inherited, F_SETFD, FD_CLOEXEC);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_and_how_it_ends),           cmocka_unit_test(what_is_not_there),
-        cmocka_unit_test(streams_and_nothing_else),        cmocka_unit_test(streams_that_cross),
-        cmocka_unit_test(signals_as_programs_expect_them), cmocka_unit_test(groups_and_sessions),
-        cmocka_unit_test(a_guard_ends_what_is_left),       cmocka_unit_test(a_guard_that_is_let_go_ends_nobody),
+        cmocka_unit_test(words_and_how_it_ends),
+        cmocka_unit_test(what_is_not_there),
+        cmocka_unit_test(streams_and_nothing_else),
+        cmocka_unit_test(streams_that_cross),
+        cmocka_unit_test(signals_as_programs_expect_them),
+        cmocka_unit_test(groups_and_sessions),
+        cmocka_unit_test(a_guard_ends_what_is_left),
+        cmocka_unit_test(a_guard_that_is_let_go_ends_nobody),
+        cmocka_unit_test(folders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

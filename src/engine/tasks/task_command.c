@@ -57,6 +57,14 @@ static void guard_process(task_guard *self, pid_t process)
     (void)base_write_all(self->guard.pipe, line, (size_t)length);
 }
 
+/* The folder of the next command, which would stay. */
+static void guard_folder(task_guard *self, const char *folder)
+{
+    if (self->guard.process == 0 && base_guard_start(&self->guard, 0) != 0)
+        return;
+    base_guard_folder(&self->guard, folder);
+}
+
 /* Before its number can be another's. */
 static void release_process(task_guard *self, pid_t process)
 {
@@ -300,6 +308,8 @@ int task_command_run(task_ended *out, const task_means *means, const task_runnin
     pid_t process = 0;
     *out = (task_ended){.exit_code = -1};
     int status = item->files > 0 || item->outputs ? make_folder(&out->folder, means, item) : SHOAL_OK;
+    if (out->folder && running->guard)
+        guard_folder(running->guard, out->folder);
     if (status == SHOAL_OK)
         status = make_environment(&environment, item);
     if (status == SHOAL_OK)
