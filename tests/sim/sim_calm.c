@@ -240,6 +240,20 @@ static void make_trouble(hand *hands, int count, const sim_trouble *trouble, dou
     }
 }
 
+/* Returns when they died. */
+static double desert(hand *hands, int count, const sim_calm_options *options)
+{
+    const sim_cloud *cloud = hands->calm->cloud;
+    while (sim_cloud_messages(cloud) > 0 ||
+           sim_cloud_blobs(cloud, "jobs/calm/round/00000000/00/", NULL) < options->deserted)
+        sim_sleep(0.001);
+    for (int i = 0; i < count; i++) {
+        sim_process_kill(hands[i].process);
+        start_hand(&hands[i], hands[i].calm, hands[i].roles);
+    }
+    return sim_seconds();
+}
+
 /* ---- figures ----------------------------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
@@ -321,6 +335,7 @@ sim_calm_figures sim_calm_run(const sim_calm_options *options)
     sim_process *follower = sim_process_start(&(sim_nature){.name = "follower"}, follow, &calm);
     if (options->trouble.until > 0)
         make_trouble(hands, most, &options->trouble, began);
+    double deserted = options->deserted > 0 ? desert(hands, most, options) : 0;
     bool all;
     do {
         sim_sleep(1);
@@ -332,9 +347,10 @@ sim_calm_figures sim_calm_run(const sim_calm_options *options)
     figures.requests = sim_cloud_traffic(calm.cloud).requests;
     figures.round_sent = sim_cloud_traffic(calm.cloud).sent / most / (double)options->rounds;
     measure_rounds(&figures, calm.cloud, most);
+    const sim_moment *moment;
+    int64_t models = sim_cloud_models(calm.cloud, &moment);
+    figures.deserted_seconds = moment[0].seconds - deserted;
     if (options->trouble.until > 0) {
-        const sim_moment *moment;
-        int64_t models = sim_cloud_models(calm.cloud, &moment);
         measure_trouble(&figures, moment, models, began + options->trouble.from, began + options->trouble.until, most);
     }
     sim_cloud_free(&calm.cloud);

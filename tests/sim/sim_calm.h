@@ -27,6 +27,8 @@ typedef struct sim_calm_options {
     double lease; /* 0: the usual one */
     sim_work work;
     sim_trouble trouble;
+    int64_t deserted; /* all workers die once the work of round 0 is taken and that many of its slices are put, and as
+                       * many others come; 0: they do not */
     sim_cloud_options cloud;
     bool verbose;
 } sim_calm_options;
@@ -35,11 +37,12 @@ enum { SIM_ROUNDS_TO_RECOVER = 5, SIM_ROUNDS_AFTER = 25 };
 
 /* What it took. */
 typedef struct sim_calm_figures {
-    double seconds;        /* from the first worker's start to the result */
-    double round_seconds;  /* of one round, while nothing new begins: the median of the second half */
-    double round_requests; /* of one worker in one round, leases apart: the average of the second half */
-    int64_t requests;      /* of the whole job */
-    double round_sent;     /* bytes that a worker sends in a round, as they are weighed: the average of all rounds */
+    double seconds;          /* from the first worker's start to the result */
+    double round_seconds;    /* of one round, while nothing new begins: the median of the second half */
+    double round_requests;   /* of one worker in one round, leases apart: the average of the second half */
+    int64_t requests;        /* of the whole job */
+    double round_sent;       /* bytes that a worker sends in a round, as they are weighed: the average of all rounds */
+    double deserted_seconds; /* from those deaths to the next model */
     /* With trouble: */
     double pace;            /* seconds of a round before it, the median */
     double pace_requests;   /* of one worker in one of these rounds, leases apart */

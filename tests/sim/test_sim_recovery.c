@@ -108,13 +108,40 @@ static void rounds_with_work_in_them(void **state)
     check(&(setting){"work", "flat", 4, 0.01, 0.4, 0.05, 0.3});
 }
 
+static void check_deserted(const char *reduce, int64_t put, double latency, double most)
+{
+    for (uint64_t seed = 1; seed <= (uint64_t)seeds; seed++) {
+        sim_calm_figures found = sim_calm_run(&(sim_calm_options){.seed = seed,
+                                                                  .workers = 8,
+                                                                  .slices = 16,
+                                                                  .rounds = 10,
+                                                                  .bytes = 1,
+                                                                  .reduce = reduce,
+                                                                  .lease = 2,
+                                                                  .deserted = put,
+                                                                  .cloud = {.latency = latency, .jitter = 0.3}});
+        print_message("%s, %lld of 16 slices put, requests of %.2f s: %.1f s\n", reduce, (long long)put, latency,
+                      found.deserted_seconds);
+        assert_true(found.deserted_seconds > 0 && found.deserted_seconds <= most);
+    }
+}
+
+/* Nobody knows who took what in round 0.  Groups that lack nothing are made as soon as it is clear that nobody makes
+ * them, and slices later; slow requests alone make nobody wait for minutes. */
+static void what_the_dead_took_in_round_0(void **state)
+{
+    (void)state;
+    check_deserted("ranged:3", 16, 0.01, 25);
+    check_deserted("ranged:3", 16, 0.05, 25);
+    check_deserted("flat", 1, 0.3, 90);
+}
+
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_rounds_of_a_near_store),
-        cmocka_unit_test(rounds_of_a_far_store),
-        cmocka_unit_test(answers_that_were_slow),
-        cmocka_unit_test(rounds_with_work_in_them),
+        cmocka_unit_test(short_rounds_of_a_near_store),  cmocka_unit_test(rounds_of_a_far_store),
+        cmocka_unit_test(answers_that_were_slow),        cmocka_unit_test(rounds_with_work_in_them),
+        cmocka_unit_test(what_the_dead_took_in_round_0),
     };
     if (count > 1)
         seeds = atoll(arguments[1]);

@@ -467,6 +467,25 @@ static void test_what_was_fetched_is_never_put(void **state)
     }
 }
 
+/* Where nobody puts anything any more, groups that lack nothing may be made by anyone, and slices may not. */
+static void test_a_quiet_round_frees_groups(void **state)
+{
+    (void)state;
+    job_tree tree;
+    assert_int_equal(job_tree_choose(&tree, "two-level", 4), SHOAL_OK); /* slices 0 to 3, groups 4 and 5, top 6 */
+    unsigned char flag[7] = {JOB_STORED, JOB_STORED, JOB_STORED, 0, 0, 0, 0};
+    job_view view = {.tree = &tree, .piece = flag, .roles = SHOAL_ROLE_ALL, .worker = 7, .round = 0};
+    assert_int_equal(job_decide(&view).act, JOB_WAIT);
+    view.quiet = true;
+    job_action action = job_decide(&view);
+    assert_true(action.act == JOB_MERGE && action.piece == 4 && action.rescue);
+    flag[4] = JOB_HERE | JOB_STORED; /* what is left is slice 3, which may take its maker long */
+    assert_int_equal(job_decide(&view).act, JOB_WAIT);
+    view.late = true;
+    action = job_decide(&view);
+    assert_true(action.act == JOB_MAP && action.piece == 3 && action.rescue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -482,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_every_round_in_ranges_ends),
         cmocka_unit_test(test_nothing_is_made_twice),
         cmocka_unit_test(test_what_was_fetched_is_never_put),
+        cmocka_unit_test(test_a_quiet_round_frees_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,6 +97,23 @@ static void roles_need_what_they_do(void **state)
     assert_int_equal(plan(&self).slices, 10);
 }
 
+/* In ranges whoever may reduce may merge the tops of ranges, too, and the last one puts them together. */
+static void ranges_need_sums_by_role(void **state)
+{
+    (void)state;
+    subject self = make_subject();
+    self.round.layout.cell[0].count = 100000;
+    self.means.roles = SHOAL_ROLE_REDUCE;
+    int64_t reducer = plan(&self).fixed - 100000 * 8 * (plan(&self).fetched - 1);
+    self.means.roles = SHOAL_ROLE_LAST;
+    int64_t last = plan(&self).fixed - 100000 * 8 * (plan(&self).fetched - 1);
+    self.spec.range_bytes = 1;
+    assert_true(job_tree_cut(&self.spec.ranged, &self.spec.tree, 2));
+    assert_in_range(100000 + plan(&self).fixed - 100000 * 4 * (plan(&self).fetched - 1) - last, 0, 200000);
+    self.means.roles = SHOAL_ROLE_REDUCE;
+    assert_in_range(plan(&self).fixed - 100000 * 4 * (plan(&self).fetched - 1) - reducer, 700000, 900000);
+}
+
 /* Who only maps puts the rows of one slice at a time, however many there are in all. */
 static void mappers_put_slice_by_slice(void **state)
 {
@@ -235,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_counts),
         cmocka_unit_test(roles_need_what_they_do),
+        cmocka_unit_test(ranges_need_sums_by_role),
         cmocka_unit_test(mappers_put_slice_by_slice),
         cmocka_unit_test(pieces_have_what_their_layout_has),
         cmocka_unit_test(rows_by_their_source),

@@ -317,8 +317,9 @@ static bool find_own(const job_view *view, job_action *out)
 static void find_rescue(const job_view *view, int64_t piece, job_action *best)
 {
     int64_t first, end, whole = whole_of(view, piece);
-    bool free_to_make = view->late || is(view, piece, JOB_ORPHAN);
     job_tree_children(view->tree, piece, &first, &end);
+    bool free_to_make = view->late || is(view, piece, JOB_ORPHAN);
+    free_to_make |= view->quiet && first < end;
     bool ready = first == end ? !is(view, piece, JOB_LACKING) : children_known(view, piece);
     if (ready && free_to_make && allowed(view, piece) && !is(view, piece, JOB_MINE) &&
         (best->piece < 0 || preference(view, whole) > preference(view, best->piece)))

@@ -36,6 +36,7 @@ typedef struct job_view {
     unsigned roles;
     uint64_t worker, round; /* the order in which idle workers help differs from worker to worker and round to round */
     bool late;              /* the round takes much longer than expected: anyone may make what is missing */
+    bool quiet;             /* nobody seems to make the groups that could be made: anyone may */
     bool flush;             /* it takes longer than expected: others should see what I have only in memory */
 } job_view;
 

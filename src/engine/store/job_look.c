@@ -99,13 +99,13 @@ static int put_back(job_run *run)
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
 
-/* Lists the job's rounds: which pieces of this one there are, and the newest model. */
-static int list_round(job_run *run, int64_t *head)
+/* Lists the job's rounds: which pieces of this one there are, and how many, and the newest model. */
+static int list_round(job_run *run, int64_t *head, int64_t *stored)
 {
     job_key prefix = job_key_of(run->spec->id, "round/");
     shoal_listing page = {0};
     int status;
-    *head = 0;
+    *head = *stored = 0;
     for (int64_t i = 0; i < run->tree->pieces; i++)
         run->flag[i] &= (unsigned char)~JOB_STORED;
     do {
@@ -116,8 +116,10 @@ static int list_round(job_run *run, int64_t *head)
                 continue;
             if (piece == JOB_KEY_MODEL && round > *head)
                 *head = round;
-            if (piece >= 0 && round == run->model->number)
-                job_piece_flag(run, piece, JOB_STORED, 0);
+            if (piece < 0 || round != run->model->number)
+                continue;
+            job_piece_flag(run, piece, JOB_STORED, 0);
+            (*stored)++;
         }
     } while (status == SHOAL_OK && page.more);
     shoal_listing_release(&page);
@@ -162,7 +164,7 @@ static int meet_head(job_run *run, int64_t head)
 
 int job_look(job_run *run)
 {
-    int64_t head = 0;
+    int64_t head = 0, stored = 0;
     if (base_now() >= run->pace.look_at)
         ask_again_for_rows(run);
     int64_t asked = base_now();
@@ -170,7 +172,7 @@ int job_look(job_run *run)
     if (status == SHOAL_OK)
         job_pace_note_trip(run, asked, false);
     if (status == SHOAL_OK && !job_leaving(run)) {
-        status = list_round(run, &head);
+        status = list_round(run, &head, &stored);
         if (status == SHOAL_OK && !job_leaving(run))
             status = meet_head(run, head);
     }
@@ -180,6 +182,8 @@ int job_look(job_run *run)
         status = note_orphans(run);
     if (!run->watches_from)
         run->watches_from = run->members.listed_at;
+    if (status == SHOAL_OK && !run->next)
+        job_pace_counted(run, stored);
     job_round_open_queues(run);
     job_pace_looked(run);
     run->looked_at = base_now();

@@ -69,16 +69,14 @@ static int64_t row_bytes(const shoal_layout *layout)
  * rows. */
 static int64_t sums_bytes(const job_spec *spec, const shoal_layout *layout, unsigned roles)
 {
-    const job_tree *tree = &spec->tree;
+    const job_tree *tree = job_spec_tree(spec, layout);
     int64_t bytes = 0;
     for (int level = 1; level < tree->levels; level++) {
         unsigned role = level + 1 < tree->levels ? SHOAL_ROLE_REDUCE : SHOAL_ROLE_LAST;
-        if (roles & role)
-            bytes = add_bytes(bytes, add_bytes(times(tree->count[level], values_bytes(layout)),
+        if (roles & role) /* a sum has room for all ranges */
+            bytes = add_bytes(bytes, add_bytes(times(tree->nodes[level], values_bytes(layout)),
                                                times(spec->shape.rows, row_bytes(layout))));
     }
-    if (job_spec_tree(spec, layout) != tree && (roles & SHOAL_ROLE_LAST)) /* and all ranges together */
-        bytes = add_bytes(bytes, values_bytes(layout));
     return bytes;
 }
 

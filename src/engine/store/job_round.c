@@ -448,6 +448,7 @@ static int act(job_run *run, job_action action)
         status = job_piece_put(run, action.piece);
         if (status == SHOAL_OK)
             job_piece_flag(run, action.piece, JOB_STORED, 0);
+        run->pace.stored++; /* which is no sign of another worker */
         break;
     case JOB_MERGE: status = merge_piece(run, action.piece); break;
     case JOB_FETCH: status = fetch_children(run, action.piece); break;
@@ -514,6 +515,7 @@ static job_action choose_action(job_run *run)
                      .worker = run->record.worker,
                      .round = (uint64_t)run->model->number,
                      .late = now >= run->pace.late_at,
+                     .quiet = job_pace_is_quiet(run),
                      .flush = now >= run->pace.flush_at};
     return job_decide(&view);
 }

@@ -98,10 +98,12 @@ typedef struct job_pace {
     bool in_step;  /* `put` is when it was put, give or take a round trip or two; otherwise it may have been earlier */
     int at_once;   /* how often in a row the next model was there when it was first asked for */
     int64_t began; /* this round */
-    int64_t flush_at;  /* what is only in memory should be seen */
-    int64_t late_at;   /* anything missing may be made by anyone */
-    int64_t look_at;   /* list */
-    double look_pause; /* seconds until the look after the next */
+    int64_t flush_at;   /* what is only in memory should be seen */
+    int64_t late_at;    /* anything missing may be made by anyone */
+    int64_t look_at;    /* list */
+    int64_t stored;     /* pieces of this round at the last look, and what this worker has put since */
+    int64_t quiet_from; /* since when there have been as many; 0: it has not looked */
+    double look_pause;  /* seconds until the look after the next */
 } job_pace;
 
 void job_pace_begin(struct job_run *run);
@@ -111,6 +113,11 @@ void job_pace_mapped(struct job_run *run, double seconds);
 void job_pace_helped(struct job_run *run);
 /* After a look: when the next one is due. */
 void job_pace_looked(struct job_run *run);
+/* A look has found that many pieces of this round. */
+void job_pace_counted(struct job_run *run, int64_t stored);
+/* Whether nobody has put a piece for so long that groups which could be made have no maker: where nobody was told what
+ * to make, as in round 0, nothing else tells. */
+bool job_pace_is_quiet(const struct job_run *run);
 /* From now on something else is waited for. */
 void job_pace_wait_anew(struct job_run *run);
 /* A request sent at that moment has been answered, with or without something. */

@@ -48,6 +48,16 @@ static double crowd(const job_run *run)
     return members > 1 ? (double)members : 1;
 }
 
+static double slack_least(const job_run *run)
+{
+    return wakes(run) ? 0.3 : 2;
+}
+
+static double slack_of(const job_run *run)
+{
+    return slack_least(run) + 20 * run->pace.trip;
+}
+
 /* The moments at which a round is slow and late.  What the last rounds of the phase took is the measure, or what one's
  * own slices took, and what requests take now.  The idle ones find it late one after another, not all at once: if they
  * did, many would do the same work while whoever it belongs to waits for a processor. */
@@ -55,11 +65,11 @@ static void set_moments(job_run *run)
 {
     job_pace *pace = &run->pace;
     double round = pace->length.usual;
-    double slack = (wakes(run) ? 0.3 : 2) + 20 * pace->trip;
+    double slack = slack_of(run);
     if (round < pace->own)
         round = 2 * pace->own;
-    if (round <= 0)
-        slack = 5 * slack + 0.02 * crowd(run);
+    if (round <= 0) /* slices may take long, but requests take what they take */
+        slack += 4 * slack_least(run) + 0.02 * crowd(run);
     pace->flush_at = base_time_after(pace->began, 1.5 * round + slack);
     pace->late_at = base_time_after(pace->began, 3 * round + slack * (2 + stagger(run)) +
                                                      stagger(run) * crowd(run) * (round + slack) / 4);
@@ -77,6 +87,7 @@ void job_pace_begin(job_run *run)
     run->pace.put = run->pace.next_put ? run->pace.next_put : run->pace.began;
     run->pace.next_put = run->pace.found = 0;
     run->pace.own = 0;
+    run->pace.quiet_from = 0;
     run->pace.length = job_guess_rounds(&run->model->trailer, run->model->round->phase);
     job_pace_wait_anew(run);
     set_moments(run);
@@ -90,6 +101,30 @@ void job_pace_mapped(job_run *run, double seconds)
 {
     run->pace.own += seconds;
     set_moments(run);
+}
+
+/* One idle worker after the other, as when a round is late. */
+static double quiet_seconds(const job_run *run)
+{
+    return 2 * (run->spec->lease + run->pace.own) + stagger(run) * crowd(run) * slack_of(run) / 4;
+}
+
+bool job_pace_is_quiet(const job_run *run)
+{
+    const job_pace *pace = &run->pace;
+    bool assigned = run->model->trailer.pieces == job_tree_units(run->tree);
+    return !assigned && pace->quiet_from && base_now() >= base_time_after(pace->quiet_from, quiet_seconds(run));
+}
+
+/* What comes after all was quiet is more likely another helper's than the work of one who was only slow: either gets
+ * half a lease for the next piece. */
+void job_pace_counted(job_run *run, int64_t stored)
+{
+    job_pace *pace = &run->pace;
+    double passed = job_pace_is_quiet(run) ? quiet_seconds(run) - run->spec->lease / 2 : 0;
+    if (!pace->quiet_from || pace->stored != stored)
+        pace->quiet_from = base_time_after(base_now(), -passed);
+    pace->stored = stored;
 }
 
 static bool is_alone(const job_run *run)
