@@ -246,7 +246,8 @@ void data_feature_integers(int64_t *out, int64_t most, const data_feature *featu
 void data_feature_bytes(const unsigned char **out, size_t *size, const data_feature *feature)
 {
     message first = {0};
-    walk_again(&(values){.bytes = &first}, feature);
+    if (feature->kind == DATA_FEATURE_BYTES) /* lists of another kind may stand before those that count */
+        walk_again(&(values){.bytes = &first}, feature);
     *out = first.at;
     *size = (size_t)(first.end - first.at);
 }
