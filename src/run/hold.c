@@ -217,7 +217,8 @@ static double fill_options(run_hold *self)
 static double start_seconds(const run_hold *self)
 {
     const launch_ask *ask = self->outcome->away.ask;
-    return ask->local ? 0.5 : ask->patience > 3600 ? 60 : 5;
+    const bool queues = ask->patience > 3600 && !ask->through; /* for each; nodes of an allocation are there already */
+    return ask->local ? 0.5 : queues ? 60 : 5;
 }
 
 /* Where nothing can be foretold, a deadline is best served by what is fastest, and a budget by what is cheapest. */

@@ -12,7 +12,6 @@ import tempfile
 
 import far_jobs
 import hosts
-from processes import wait_until
 
 SHOAL = os.path.abspath(sys.argv[1])
 
@@ -78,9 +77,9 @@ def held_to_a_budget(far):
     """It begins with one of four workers on two hosts, and more come as soon as rounds tell that money is there."""
     words = [*far_jobs.ssh_options(far), "--budget", "5usd", "--price", "1usd"]
     job = far_jobs.Job(SHOAL, far.folder, "held", ["ssh:h1:2,h2:2"], words)
-    with far[1].slow_link():
+    with far[0].slow_link(), far[1].slow_link():
         job.start()
-        wait_until(lambda: (job.show() or {}).get("workers", 0) > 1, far_jobs.SOON, "more workers than one")
+        job.wait_for(lambda about: about["workers"] > 1, "more workers than one")
     job.ends(0, "of their number; $0.0")
     job.agrees()
 

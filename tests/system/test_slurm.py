@@ -48,11 +48,12 @@ def attached(far, cluster):
 
 
 def attached_held(far, cluster):
-    """It begins with one of the tasks that a range allows, and gets more."""
+    """It begins with one of the tasks that a range allows, and gets more, for which it lasts long enough."""
     job = far_jobs.Job(SHOAL, far.folder, "held", ["slurm:1..4?partition=base&time=5"],
                        ["--budget", "5usd", "--price", "1usd"], variables={**slurm.Slurm.variables(), **CACHE})
-    job.start()
-    wait_until(lambda: (job.show() or {}).get("workers", 0) > 1, far_jobs.SOON, "more workers than one")
+    with far[0].slow_link("4mbit"):
+        job.start()
+        job.wait_for(lambda about: about["workers"] > 1, "more workers than one")
     job.ends(0, "of their number; $0.0")
     job.agrees()
     wait_until(lambda: is_given_back(cluster), slurm.SOON, "the nodes are given back")
