@@ -124,6 +124,23 @@ static void tell_what_ranges_mean(const run_hold *self)
     run_warn(self->outcome, line);
 }
 
+/* What a resumed job is held to, and what was learnt and spent before.  A budget of which nobody can say how much is
+ * left is no budget: then the job is not resumed. */
+static int recall(run_hold *self, bool aim_too, int64_t deadline)
+{
+    const shoal_outcome *outcome = self->outcome;
+    int status = aim_too ? control_aim_get(&self->aim, outcome->jobs.store, outcome->away.id, deadline) : SHOAL_OK;
+    if (status < 0 && status != SHOAL_ABSENT)
+        return status;
+    status = control_held_get(&self->held, outcome->jobs.store, outcome->away.id, deadline);
+    if (status == SHOAL_OK || status == SHOAL_ABSENT)
+        return SHOAL_OK;
+    if (self->aim.budget > 0)
+        return status;
+    run_warn(self->outcome, shoal_error());
+    return SHOAL_OK;
+}
+
 int run_hold_new(run_hold **out, shoal_outcome *outcome)
 {
     run_hold *self = NULL;
@@ -136,10 +153,8 @@ int run_hold_new(run_hold **out, shoal_outcome *outcome)
     status = run_hold_aim(&self->aim, &asked, &outcome->request->workers, outcome->started);
     if (status == SHOAL_OK && asked)
         status = control_aim_put(outcome->jobs.store, outcome->away.id, &self->aim, deadline);
-    else if (status == SHOAL_OK && outcome->away.resumed)
-        (void)control_aim_get(&self->aim, outcome->jobs.store, outcome->away.id, deadline);
-    if (status == SHOAL_OK && outcome->away.resumed) /* what was learnt and spent before */
-        (void)control_held_get(&self->held, outcome->jobs.store, outcome->away.id, deadline);
+    if (status == SHOAL_OK && outcome->away.resumed)
+        status = recall(self, !asked, deadline);
     control_held_price(&self->held, self->aim.price);
     if (status < 0) {
         base_free(&self);

@@ -130,6 +130,21 @@ def a_deadline_is_told_changed_and_held_by_whoever_resumes():
 
 
 @apart.test
+def a_job_whose_budget_cannot_be_read_is_not_resumed_without_it():
+    job = begin("--workers", "local:1..2", "--budget", "1usd", "--price", "1usd", work=MANY_ROUNDS, store=SLOWER)
+    name = json.loads(succeeds("job", "show", "--json", "--store", "st"))["id"]
+    workers = children(job.pid)
+    for pid in (job.pid, *workers):
+        os.kill(pid, signal.SIGKILL)
+    job.communicate()
+    with open("forged", "wb") as file:
+        file.write(b"no aim")
+    succeeds("store", "put", "forged", f"st/jobs/{name}/aim")
+    fails(1, f"jobs/{name}/aim", "job", "resume", "--store", "st", "--workers", "local:2")
+    assert not os.path.exists("c.npy")
+
+
+@apart.test
 def what_cannot_be_met_stops_where_that_was_asked_for():
     job = start("kmeans", DATA, *LONG, "--store", SLOW, "--workers", "local:1..2", "--deadline", "1s", "--or-stop")
     code, _, err = end(job)
