@@ -3,7 +3,7 @@
 #define CLUSTER_VERB_H
 
 #include "cli.h"
-#include "run/cluster.h"
+#include "run/cluster/place.h"
 
 typedef struct cli_cluster_settings {
     double patience; /* seconds for all requests of one kind to a provider */

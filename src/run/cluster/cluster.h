@@ -17,7 +17,7 @@
 
 #include "control/ledger_lead.h"
 #include "launch/cloud/cloud.h"
-#include "run/cluster.h"
+#include "place.h"
 #include "run/jobs.h"
 
 enum {

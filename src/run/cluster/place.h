@@ -1,6 +1,6 @@
 /* Machines of providers, for commands: what they cost, which there are, what can be done where. */
-#ifndef RUN_CLUSTER_H
-#define RUN_CLUSTER_H
+#ifndef RUN_CLUSTER_PLACE_H
+#define RUN_CLUSTER_PLACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* Machines of providers, for commands.  See cluster.h. */
-#include "cluster.h"
+/* Machines of providers, for commands.  See place.h. */
+#include "place.h"
 
 #include <fnmatch.h>
 #include <math.h>
